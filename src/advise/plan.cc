@@ -26,6 +26,7 @@ struct Pool {
   std::string kind;             // that is counted and bought: accelerators and CPUs come as hosts
   Capacity share{1, 1, 1, {}};  // of a unit's equal share that each added one gives
   double busy = 0.8;
+  std::vector<std::string> once;  // files with a single measurement
 
   Estimate Load() const {
     Estimate sum;
@@ -52,6 +53,10 @@ Estimate Over(double demand, const Capacity& capacity) {
   return {part(capacity.value), part(capacity.high), part(capacity.low > 0 ? capacity.low : capacity.value)};
 }
 
+void AddOnce(const std::string& text, std::vector<std::string>& list) {
+  if (std::ranges::find(list, text) == list.end()) list.push_back(text);
+}
+
 void AddWork(Pool& pool, const std::string& name, double demand, const std::string& demand_text,
              const char* unit, const Capacity& capacity) {
   const Estimate units = Over(demand, capacity);
@@ -61,10 +66,11 @@ void AddWork(Pool& pool, const std::string& name, double demand, const std::stri
        .arithmetic = fmt::format("{} = {} {}; one {} gives {}: {} / {} = {:.3g}", demand_text,
                                  NumberText(demand), unit, pool.kind, CapacityText(capacity),
                                  NumberText(demand), NumberText(capacity.value), units.value)});
-  for (const std::string& file : capacity.files)
-    if (!file.empty() &&
-        std::ranges::find(pool.result.measured_from, file) == pool.result.measured_from.end())
-      pool.result.measured_from.push_back(file);
+  for (const std::string& file : capacity.files) {
+    if (file.empty()) continue;
+    AddOnce(file, pool.result.measured_from);
+    if (capacity.once) AddOnce(file, pool.once);
+  }
 }
 
 // Capacity of `count` units, in units, where each added one gives `share`.
@@ -102,6 +108,13 @@ void Settle(Pool& pool, const std::optional<int>& owned) {
   if (pool.share.value != 1)
     r.arithmetic += fmt::format("; each added one gives {:.2f} of its share", pool.share.value);
   r.arithmetic += fmt::format("; needed {:.0f}", r.needed.value);
+}
+
+// Counts that are given must be enough at the low end of the measurements. Those that the plan counts are the
+// answer, with their interval.
+bool IsMet(const PlanResult::Resource& r) {
+  constexpr double kRounding = 1e-9;
+  return (r.owned ? r.scale.low : r.scale.value) >= 1 - kRounding;
 }
 
 Result<MeasuredDemand> DemandOf(const TrainingWork& training, const Profiles& profiles) {
@@ -156,8 +169,7 @@ class Planner {
         **std::ranges::min_element(pools, {}, [](const Pool* pool) { return pool->result.scale.value; });
     plan.bottleneck = least.result.resource;
     plan.scale = least.result.scale;
-    constexpr double kRounding = 1e-9;
-    plan.met = plan.scale.low >= 1 - kRounding;
+    plan.met = std::ranges::all_of(pools, [](const Pool* pool) { return IsMet(pool->result); });
     for (const Pool* pool : pools) {
       const auto is_same = [&](const auto& doubling) { return doubling.resource == pool->kind; };
       if (std::ranges::none_of(plan.doubling, is_same))
@@ -218,6 +230,7 @@ class Planner {
     TRY_STATUS(AddReads(name, rate, preparation.image_bytes, text));
     TRY_STATUS(AddTraffic(name, rate * preparation.image_bytes,
                           fmt::format("{} x {} bytes", text, NumberText(preparation.image_bytes))));
+    TRY_STATUS(AddWrites(name + ", written", rate, WrittenBytes(preparation), text));
     if (!profiles_.prepared_images_per_s) return Missing(name, "weir probe storage PATH --phase etl --json");
     AddWork(hosts_, name, rate, text, "images/s", *profiles_.prepared_images_per_s);
     return {};
@@ -264,6 +277,25 @@ class Planner {
     return {};
   }
 
+  // Bytes of a prepared image.
+  double WrittenBytes(const PreparationWork& preparation) const {
+    return preparation.written_bytes.value_or(preparation.image_bytes *
+                                              profiles_.prepared_bytes_written.value_or(1));
+  }
+
+  // REQUIRES: AddReads of the same work.
+  Status AddWrites(const std::string& name, double rate, double bytes, const std::string& text) {
+    const std::string product = fmt::format("{} x {} bytes", text, NumberText(bytes));
+    const Capacity& by_samples = *profiles_.storage_samples_per_s;
+    const double size = profiles_.storage_sample_bytes;
+    Capacity storage = profiles_.storage_bytes_per_s.value_or(by_samples);
+    if (!profiles_.storage_bytes_per_s && size > 0)
+      for (double* each : {&storage.value, &storage.low, &storage.high}) *each *= size;
+    if (profiles_.storage_bytes_per_s || size > 0)
+      AddWork(storage_, name, rate * bytes, product, "bytes/s", storage);
+    return AddTraffic(name, rate * bytes, product);
+  }
+
   Status AddTraffic(const std::string& name, double bytes_per_s, const std::string& text) {
     Capacity link;
     if (profiles_.link_gbit_per_s) {
@@ -299,6 +331,25 @@ class Planner {
                                 NumberText(*workload_.link_gbit_per_s)));
     if (!workload_.training.empty() && !profiles_.decoded_samples_per_s)
       all.push_back("Training decodes nothing on the hosts: no probe ran with --decode.");
+    if (!workload_.preparation.empty()) {
+      all.push_back(
+          "Storage takes written bytes as fast as it gives them, and a link carries what is read "
+          "and written together: no write was measured.");
+      const bool known = profiles_.prepared_bytes_written.has_value() ||
+                         std::ranges::all_of(workload_.preparation, [](const PreparationWork& each) {
+                           return each.written_bytes.has_value();
+                         });
+      if (!known)
+        all.push_back(
+            "A prepared image is as large as the one that is read: give written_bytes, or measure "
+            "with weir probe storage PATH --phase etl.");
+    }
+    std::vector<std::string> once;
+    for (const Pool* pool : {&storage_, &links_, &hosts_})
+      for (const std::string& file : pool->once) AddOnce(file, once);
+    for (const std::string& file : once)
+      all.push_back(
+          fmt::format("{} holds one measurement: its capacity has no interval, and may be off.", file));
     all.insert(all.end(), profiles_.notes.begin(), profiles_.notes.end());
     return all;
   }
@@ -314,14 +365,30 @@ Result<PlanResult> MakePlan(const Workload& workload, const Profiles& profiles) 
   return Planner(workload, profiles).Make();
 }
 
+namespace {
+
+// Writes the needed and the given count in one row. Accelerators are counted in hosts.
+std::string CountText(const PlanResult::Resource& r) {
+  const std::string unit = r.resource == "accelerator" ? " hosts" : "";
+  std::string text = fmt::format("needed {:.0f}{}", r.needed.value, unit);
+  if (r.needed.low != r.needed.high) text += fmt::format(" ({:.0f} to {:.0f})", r.needed.low, r.needed.high);
+  if (!r.owned) {
+    if (r.count != static_cast<int>(r.needed.value))
+      text += fmt::format(", {} counted for the accelerators or CPUs in them", r.count);
+    return text + fmt::format("; {:.0f} % busy", r.busy_percent);
+  }
+  const char* const verdict = r.scale.value < 1 - 1e-9 ? "too few"
+                              : IsMet(r)               ? "enough"
+                                                       : "enough by the mean, too few at the low end";
+  return text + fmt::format(", given {}: {}; {:.0f} % busy", r.count, verdict, r.busy_percent);
+}
+
+}  // namespace
+
 std::string PlanText(const TextStyle& style, const PlanResult& plan) {
   std::string text = fmt::format("{} {}\n", style.Bold("plan"), plan.name);
   for (const PlanResult::Resource& r : plan.resources) {
-    text += fmt::format("{} {}", style.Bold(r.resource), Count(r.count, "unit"));
-    text += r.owned ? fmt::format(" there, {:.0f} needed", r.needed.value) : " needed";
-    if (r.needed.low != r.needed.high)
-      text += fmt::format(" ({:.0f} to {:.0f})", r.needed.low, r.needed.high);
-    text += fmt::format("; {:.0f} % busy\n", r.busy_percent);
+    text += fmt::format("{} {}\n", style.Bold(r.resource), CountText(r));
     for (const PlanResult::Work& work : r.works)
       text += fmt::format("  {}: {}\n", work.name, work.arithmetic);
     text += fmt::format("  {}\n", r.arithmetic);

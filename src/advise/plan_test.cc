@@ -84,7 +84,48 @@ TEST(MakePlan, WorksShareAResource) {
   // 1,000 frames/s of 2,000 and 500 pictures/s of 800: 1.125 hosts, at 80 % 1.41.
   EXPECT_EQ(Of(*plan, "host").count, 2);
   EXPECT_EQ(Of(*plan, "host").works.size(), 2U);
-  EXPECT_EQ(Of(*plan, "storage").works.size(), 1U);
+  // 500 pictures/s are read, and as many bytes are written, at 10,000 x 114,660 bytes/s.
+  ASSERT_EQ(Of(*plan, "storage").works.size(), 2U);
+  EXPECT_NEAR(Of(*plan, "storage").works[1].units.value, 500 * 110e3 / (10'000 * 114'660.0), 1e-9);
+  EXPECT_EQ(Of(*plan, "link").works.size(), 3U);
+  EXPECT_THAT(plan->assumptions, Contains(HasSubstr("no write was measured")));
+}
+
+TEST(MakePlan, CountsWhatAPreparationWrites) {
+  auto workload = *ParseWorkload("preparation:\n  - {name: d, images: 8640000, image_bytes: 100000}\n");
+  Profiles profiles = Measured();
+  profiles.prepared_bytes_written = 0.25;
+  auto plan = *MakePlan(workload, profiles);
+  EXPECT_NEAR(Of(plan, "link").works[1].units.value, 100 * 25'000 / 1.25e9, 1e-12);
+  workload.preparation[0].written_bytes = 200'000;
+  plan = *MakePlan(workload, profiles);
+  EXPECT_NEAR(Of(plan, "link").works[1].units.value, 100 * 200'000 / 1.25e9, 1e-12);
+}
+
+TEST(MakePlan, WithoutGivenCountsTheAnswerIsTheNumber) {
+  Profiles profiles = Measured();
+  profiles.storage_samples_per_s->low = 5'000;  // the low end would need 8 units
+  Workload workload = SixteenGpus();
+  const auto counted = *MakePlan(workload, profiles);
+  EXPECT_TRUE(counted.met);
+  EXPECT_EQ(Of(counted, "storage").needed.high, 8);
+  EXPECT_THAT(PlanText(TextStyle(), counted), HasSubstr("storage needed 4 (4 to 8); 71 % busy"));
+  workload.storage = 4;
+  const auto given = *MakePlan(workload, profiles);
+  EXPECT_FALSE(given.met);
+  EXPECT_THAT(PlanText(TextStyle(), given),
+              HasSubstr("needed 4 (4 to 8), given 4: enough by the mean, too few at the low end"));
+  workload.storage = 3;
+  EXPECT_THAT(PlanText(TextStyle(), *MakePlan(workload, profiles)), HasSubstr("given 3: too few"));
+  workload.storage = 8;
+  EXPECT_TRUE(MakePlan(workload, profiles)->met);
+}
+
+TEST(MakePlan, NamesProfilesOfASingleMeasurement) {
+  Profiles profiles = Measured();
+  profiles.link_gbit_per_s->once = true;
+  EXPECT_THAT(MakePlan(SixteenGpus(), profiles)->assumptions,
+              Contains(HasSubstr("network.json holds one measurement")));
 }
 
 TEST(MakePlan, NamesTheMeasurementThatIsMissing) {
@@ -129,7 +170,8 @@ TEST(ReadProfiles, TakesTheRunsOfAProbeAndPassesOverInvalidOnes) {
                                    .samples_per_s = rate,
                                    .cached_share_by_epoch = {},
                                    .machine = {}});
-  storage.verdict.verdict = "VALID";
+  storage.verdict.verdict = "SUSPECT";
+  storage.verdict.reasons = {{.reason = "foreign-cpu", .evidence = "other processes used 1 of 2 cores"}};
   ASSERT_TRUE(WriteFileWhole(folder->path() + "/good.json", DumpJson(storage.ToJson())));
   storage.train->runs[2].samples_per_s = 1e9;
   storage.verdict.verdict = "INVALID";
@@ -140,6 +182,8 @@ TEST(ReadProfiles, TakesTheRunsOfAProbeAndPassesOverInvalidOnes) {
   EXPECT_LT(profiles->storage_samples_per_s->low, 1000);
   EXPECT_TRUE(profiles->storage_may_give_more);
   EXPECT_THAT(profiles->notes, Contains(HasSubstr("bad.json is INVALID")));
+  EXPECT_THAT(profiles->notes,
+              Contains(HasSubstr("good.json is SUSPECT: other processes used 1 of 2 cores")));
 }
 
 TEST(ReadProfiles, TakesTheRateOfALink) {

@@ -18,7 +18,7 @@ namespace {
 
 using results::StorageProbeResult;
 
-constexpr const char* kInvalid = "INVALID";
+constexpr const char *kInvalid = "INVALID", *kSuspect = "SUSPECT";
 
 std::optional<Capacity> CapacityOf(const std::vector<double>& values, const std::string& file) {
   const auto summary = stats::Summarise(values);
@@ -26,14 +26,16 @@ std::optional<Capacity> CapacityOf(const std::vector<double>& values, const std:
   return Capacity{.value = summary->mean,
                   .low = std::max(0.0, summary->low.value_or(summary->mean)),
                   .high = summary->high.value_or(summary->mean),
-                  .files = {file}};
+                  .files = {file},
+                  .once = values.size() == 1};
 }
 
 Capacity CapacityOf(const StorageProbeResult::Estimate& estimate, const std::string& file) {
   return {.value = estimate.value,
           .low = std::max(0.0, estimate.low.value_or(estimate.value)),
           .high = estimate.high.value_or(estimate.value),
-          .files = {file}};
+          .files = {file},
+          .once = !estimate.low};
 }
 
 // Keeps the larger of two capacities of the same kind: the slower run was held back by less demand.
@@ -76,12 +78,23 @@ void AddTraining(const std::string& name, const StorageProbeResult::Train& train
   profiles.storage_may_give_more = train.units.empty() && train.accelerators.more_may_be_fed;
 }
 
+// A measurement that the machine disturbed is used, and the plan says so.
+template <typename Causes>
+void NoteDoubts(const std::string& file, const std::string& verdict, const Causes& causes,
+                Profiles& profiles) {
+  if (verdict != kSuspect) return;
+  std::string why;
+  for (const auto& cause : causes) why += fmt::format("{}{}", why.empty() ? "" : "; ", cause.evidence);
+  profiles.notes.push_back(fmt::format("{} is SUSPECT: {}: measure it again", file, why));
+}
+
 void AddStorage(const std::string& name, const StorageProbeResult& result, Profiles& profiles) {
   const std::string file = name + ".json";
   if (result.verdict.verdict == kInvalid) {
     profiles.notes.push_back(file + " is INVALID and was passed over");
     return;
   }
+  NoteDoubts(file, result.phases.empty() ? result.verdict.verdict : "", result.verdict.reasons, profiles);
   for (const StorageProbeResult& phase : result.phases) AddStorage(name, phase, profiles);
   if (result.train) AddTraining(name, *result.train, profiles);
   if (result.stream) {
@@ -95,6 +108,8 @@ void AddStorage(const std::string& name, const StorageProbeResult& result, Profi
     for (const StorageProbeResult::EtlRun& run : result.etl->runs)
       if (run.images_per_s) rates.push_back(*run.images_per_s);
     Keep(profiles.prepared_images_per_s, CapacityOf(rates, file));
+    const double in = result.etl->bytes_in_per_s.value_or(0), out = result.etl->bytes_out_per_s.value_or(0);
+    if (in > 0 && out > 0) profiles.prepared_bytes_written = out / in;
   }
 }
 
@@ -111,6 +126,7 @@ void AddNetwork(const std::string& file, const results::NetworkProbeResult& netw
     profiles.notes.push_back(file + " is INVALID and was passed over");
     return;
   }
+  NoteDoubts(file, network.verdict, network.reasons, profiles);
   Keep(profiles.link_gbit_per_s, CapacityOf(std::vector{network.throughput_gbit_per_s}, file));
 }
 
@@ -119,6 +135,8 @@ void AddLoad(const std::string& file, const results::LoadResult& load, Profiles&
   double best = 0;
   for (const results::LoadResult::Level& level : load.levels)
     if (level.verdict.throughput != kInvalid) best = std::max(best, level.rows_per_s);
+  for (const results::LoadResult::Level& level : load.levels)
+    if (level.rows_per_s == best) NoteDoubts(file, level.verdict.throughput, level.reasons, profiles);
   if (best == 0) profiles.notes.push_back(file + " has no level with a valid throughput and was passed over");
   AddModel(load.model, best, file, rates);
 }

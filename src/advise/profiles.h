@@ -14,6 +14,7 @@ namespace weir::advise {
 struct Capacity {
   double value = 0, low = 0, high = 0;
   std::vector<std::string> files;  // that it was measured in
+  bool once = false;               // there is no repeat
 };
 
 // A training job whose demand was measured: one accelerator's.
@@ -33,10 +34,11 @@ struct Profiles {
   // Capacities of one host.
   std::optional<Capacity> decoded_samples_per_s;  // of a training feed, from memory
   std::optional<Capacity> prepared_images_per_s;
+  std::optional<double> prepared_bytes_written;        // over the bytes read
   std::map<std::string, Capacity> model_images_per_s;  // by the name of its file or folder
   std::map<std::string, MeasuredDemand> demands;       // by the name of the file without ".json"
   std::optional<int> host_cores;
-  std::vector<std::string> notes;  // files that were passed over, and why
+  std::vector<std::string> notes;  // files that were passed over or are doubtful, and why
 };
 
 // Reads all *.json of a folder, in byte order of their names. INVALID results are passed over with a note.

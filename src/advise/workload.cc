@@ -55,6 +55,7 @@ std::vector<yaml::Key> KeysOf(PreparationWork& preparation) {
   return {{"name", TextInto(preparation.name)},
           {"images", NumberInto(preparation.images, 1.0, kMost)},
           {"image_bytes", NumberInto(preparation.image_bytes, 1.0, kMost)},
+          {"written_bytes", NumberInto(preparation.written_bytes, 1.0, kMost)},
           {"within_hours", NumberInto(preparation.within_hours, 1e-3, 1e6)}};
 }
 

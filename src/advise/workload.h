@@ -28,6 +28,7 @@ struct InferenceWork {
 struct PreparationWork {
   std::string name;
   double images = 0, image_bytes = 0;
+  std::optional<double> written_bytes;  // of a prepared image; else as measured
   double within_hours = 24;
 };
 

@@ -28,21 +28,6 @@ void SendWithoutDelay(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-Result<UniqueFd> ConnectOnce(const Address& address, Instant until, const Clock& clock) {
-  Error last{.code = ErrorCode::kIo, .message = "no address"};
-  for (const http::TcpAddress& to : TRY(http::Resolve(UrlOf(address)))) {
-    auto fd = http::BeginConnect(to);
-    if (fd && !WaitFor(fd->get(), POLLOUT, until, clock))
-      last = {.code = ErrorCode::kDeadline, .message = "it did not answer in time"};
-    else if (const Status outcome = fd ? http::ConnectOutcome(fd->get()) : std::unexpected(fd.error());
-             !outcome)
-      last = outcome.error();
-    else
-      return fd;
-  }
-  return std::unexpected(last);
-}
-
 }  // namespace
 
 std::string Address::ToString() const { return UrlOf(*this).Address(); }
@@ -135,7 +120,7 @@ Result<UniqueFd> Accept(int fd, Instant until, const Clock& clock) {
 Result<UniqueFd> Connect(const Address& address, Instant until, const Clock& clock) {
   constexpr Duration kPause = 50ms;
   while (true) {
-    auto fd = ConnectOnce(address, until, clock);
+    auto fd = http::Connect(UrlOf(address), until, clock);
     if (fd) {
       ::fcntl(fd->get(), F_SETFL, ::fcntl(fd->get(), F_GETFL) & ~O_NONBLOCK);
       SendWithoutDelay(fd->get());

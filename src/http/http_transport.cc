@@ -58,6 +58,7 @@ class Connection : public EventLoop::Watcher, public std::enable_shared_from_thi
 
  private:
   void TryAddress();
+  void LimitAttempt();
   void Connected();
   void ConnectFailed(const std::string& why);
   void AddBuffer(const Bytes& bytes);
@@ -181,10 +182,22 @@ void Connection::TryAddress() {
     if (begun) {
       socket_ = *std::move(begun);
       const Status watched = lane_.loop().Watch(socket_.get(), shared_from_this());
-      return watched ? void() : ConnectFailed(watched.error().message);
+      if (!watched) return ConnectFailed(watched.error().message);
+      return is_last ? void() : LimitAttempt();
     }
     if (is_last) return ConnectFailed(begun.error().message);
   }
+}
+
+// An address that does not answer leaves time for those behind it.
+void Connection::LimitAttempt() {
+  const Instant now = lane_.Now();
+  const Duration patience = Patience(connect_timer_->first - now, addresses_.size() - tried_);
+  lane_.loop().At(now + patience, [self = shared_from_this(), attempt = tried_] {
+    if (!self->open_ || !self->connect_timer_ || self->tried_ != attempt) return;
+    self->lane_.loop().Forget(self->socket_.get());
+    self->TryAddress();
+  });
 }
 
 void Connection::OnReady(EventLoop::Readiness ready) {

@@ -4,7 +4,9 @@
 #include <linux/tcp.h>  // has the counter, and cannot be included beside <netinet/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -16,6 +18,18 @@ namespace {
 
 std::unexpected<Error> Failed(int error) {
   return Fail(ErrorCode::kIo, std::generic_category().message(error));
+}
+
+Status WaitWritable(int fd, Instant until, const Clock& clock) {
+  while (true) {
+    pollfd waited{.fd = fd, .events = POLLOUT, .revents = 0};
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(std::max(Duration{}, until - clock.Now())).count();
+    const int ready = ::poll(&waited, 1, static_cast<int>(std::min<int64_t>(left, 60'000)));
+    if (ready > 0) return {};
+    if (ready < 0 && errno != EINTR) return Failed(errno);
+    if (clock.Now() >= until) return Fail(ErrorCode::kDeadline, "it did not answer in time");
+  }
 }
 
 }  // namespace
@@ -55,6 +69,25 @@ Status ConnectOutcome(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return Failed(errno);
   if (error != 0) return Failed(error);
   return {};
+}
+
+Duration Patience(Duration left, size_t after) { return left / (static_cast<Duration::rep>(after) + 1); }
+
+Result<UniqueFd> Connect(const ServerUrl& server, Instant until, const Clock& clock) {
+  const std::vector<TcpAddress> addresses = TRY(Resolve(server));
+  Error last{ErrorCode::kIo, "no address"};
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    Result<UniqueFd> begun = BeginConnect(addresses[i]);
+    Status connected = begun ? Status() : std::unexpected(begun.error());
+    if (connected) {
+      const Duration patience = Patience(until - clock.Now(), addresses.size() - 1 - i);
+      connected = WaitWritable(begun->get(), clock.Now() + patience, clock);
+    }
+    if (connected) connected = ConnectOutcome(begun->get());
+    if (connected) return begun;
+    last = connected.error();
+  }
+  return std::unexpected(last);
 }
 
 std::optional<uint64_t> AcknowledgedBytes(int fd) {

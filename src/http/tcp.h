@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "http/server_url.h"
@@ -26,6 +27,14 @@ Result<std::vector<TcpAddress>> Resolve(const ServerUrl& server);
 // ConnectOutcome tells which. kIo with the system's words alone.
 Result<UniqueFd> BeginConnect(const TcpAddress& to);
 Status ConnectOutcome(int fd);
+
+// The time that an attempt has, when `left` is left for it and for the `after` addresses behind it.
+Duration Patience(Duration left, size_t after);
+
+// A socket as of BeginConnect that is connected to the first of the server's addresses that answers. Blocks;
+// gives up at `until` (kDeadline). Otherwise the error is that of the last address, without the server's
+// name.
+Result<UniqueFd> Connect(const ServerUrl& server, Instant until, const Clock& clock);
 
 // Bytes that the other side's kernel has acknowledged on this socket since it was opened, the opening itself
 // included; also after a reset. Nothing where the kernel does not tell.

@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "probe/amx_speed.h"
 #include "probe/storage_session.h"
 #include "stats/histogram.h"
 
@@ -31,7 +32,7 @@
 namespace weir::probe {
 namespace {
 
-constexpr int kChains = 10;  // independent sums: more than latency x ports of a multiply-add
+constexpr int kChains = 12;  // independent sums: more than latency x ports of a multiply-add
 constexpr int kRound = 1000;
 constexpr size_t kAll = size_t{256} << 20, kPiece = size_t{1} << 20;  // bytes of the memory measurement
 
@@ -47,7 +48,7 @@ double GenericF32(float& sink) {
   for (int i = 0; i < kChains; ++i) sums[i] = Vector{} + static_cast<float>(i);
   const Vector factor = Vector{} + 0.999F, term = Vector{} + 0.001F;
   for (int round = 0; round < kRound; ++round) {
-#pragma GCC unroll 10
+#pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) sums[i] = sums[i] * factor + term;
   }
   for (const Vector& sum : sums) sink += sum[0];
@@ -60,7 +61,7 @@ __attribute__((target("avx2,fma"))) double Avx2F32(float& sink) {
   for (int i = 0; i < kChains; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 factor = _mm256_set1_ps(0.999F), term = _mm256_set1_ps(0.001F);
   for (int round = 0; round < kRound; ++round) {
-#pragma GCC unroll 10
+#pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
   }
   for (int i = 0; i < kChains; ++i) sink += _mm256_cvtss_f32(sums[i]);
@@ -72,7 +73,7 @@ __attribute__((target("avx512f"))) double Avx512F32(float& sink) {
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512 factor = _mm512_set1_ps(0.999F), term = _mm512_set1_ps(0.001F);
   for (int round = 0; round < kRound; ++round) {
-#pragma GCC unroll 10
+#pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
   }
   for (int i = 0; i < kChains; ++i) sink += _mm512_cvtss_f32(sums[i]);
@@ -84,7 +85,7 @@ __attribute__((target("avx512f,avx512bf16"))) double Avx512Bf16(float& sink) {
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512bh a = _mm512_cvtne2ps_pbh(_mm512_set1_ps(0.5F), _mm512_set1_ps(0.5F));
   for (int round = 0; round < kRound; ++round) {
-#pragma GCC unroll 10
+#pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbf16_ps(sums[i], a, a);
   }
   for (int i = 0; i < kChains; ++i) sink += _mm512_cvtss_f32(sums[i]);
@@ -96,7 +97,7 @@ __attribute__((target("avx512f,avx512vnni"))) double Avx512Int8(float& sink) {
   for (int i = 0; i < kChains; ++i) sums[i] = _mm512_set1_epi32(i);
   const __m512i a = _mm512_set1_epi8(1);
   for (int round = 0; round < kRound; ++round) {
-#pragma GCC unroll 10
+#pragma GCC unroll 12
     for (int i = 0; i < kChains; ++i) sums[i] = _mm512_dpbusd_epi32(sums[i], a, a);
   }
   for (const __m512i& sum : sums) {
@@ -285,8 +286,12 @@ Result<HostSpeed> MeasureHostSpeed(const HostSpeedOptions& options, const Clock&
     speed.arithmetic = "avx2";
     f32 = Avx2F32;
   }
-  if (__builtin_cpu_supports("avx512bf16")) speed.bf16_multiply_adds = Arithmetic(Avx512Bf16, options, clock);
-  if (__builtin_cpu_supports("avx512vnni")) speed.int8_multiply_adds = Arithmetic(Avx512Int8, options, clock);
+  const AmxKernels amx = FindAmxKernels();
+  if (amx.bf16 != nullptr || __builtin_cpu_supports("avx512bf16"))
+    speed.bf16_multiply_adds = Arithmetic(amx.bf16 != nullptr ? amx.bf16 : Avx512Bf16, options, clock);
+  if (amx.int8 != nullptr || __builtin_cpu_supports("avx512vnni"))
+    speed.int8_multiply_adds = Arithmetic(amx.int8 != nullptr ? amx.int8 : Avx512Int8, options, clock);
+  if (amx.bf16 != nullptr || amx.int8 != nullptr) speed.arithmetic += " amx";
 #endif
   speed.f32_multiply_adds = Arithmetic(f32, options, clock);
   speed.memory_read_bytes = Memory(false, options, clock);

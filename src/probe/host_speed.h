@@ -23,9 +23,11 @@ struct HostRate {
 
 struct HostSpeed {
   int threads = 1;
-  std::string arithmetic;      // instruction set used: "avx512", "avx2", "generic"
-  HostRate f32_multiply_adds;  // in registers: the peak, not what a network reaches
-  std::optional<HostRate> bf16_multiply_adds, int8_multiply_adds;  // absent without AVX-512 BF16, VNNI
+  std::string arithmetic;      // instruction sets used: "avx512", "avx512 amx", "avx2", "generic"
+  HostRate f32_multiply_adds;  // in registers
+  // In registers, or products of matrices from the caches where there is a matrix unit. Absent without
+  // AVX-512 BF16 or VNNI and without a matrix unit.
+  std::optional<HostRate> bf16_multiply_adds, int8_multiply_adds;
   HostRate memory_read_bytes, memory_copy_bytes;    // of blocks larger than the caches; a copy counts once
   double clock_read_ns = 0;                         // one reading of the steady clock
   double timer_late_us = 0, timer_late_p99_us = 0;  // median and p99 of sleeps of 500 us

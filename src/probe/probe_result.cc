@@ -204,6 +204,7 @@ StorageProbeResult MakeResult(const TrainReport& report) {
                                   .least_utilisation_percent = 100 * report.profile.least_utilisation,
                                   .demand_samples_per_s = report.demand_samples_per_s,
                                   .reads_in_flight_needed = report.reads_in_flight_needed,
+                                  .more_threads_gain = facts.more_threads_gain,
                                   .utilisation_percent = Percent(facts.MedianUtilisation()),
                                   .samples_per_s = facts.MedianSamplesPerSecond(),
                                   .bytes_per_s = facts.MedianBytesPerSecond(),
@@ -236,6 +237,7 @@ StorageProbeResult MakeResult(const TrainReport& report) {
     StorageProbeResult::Unit one{.path = EscapeBytes(unit.path),
                                  .samples_per_s = ToResult(unit.samples_per_s)};
     if (unit.share) one.share = ToResult(*unit.share);
+    if (unit.alone) one.alone_samples_per_s = ToResult(*unit.alone);
     train.units.push_back(std::move(one));
   }
   if (report.latency) train.latency = ToResult(*report.latency);

@@ -39,6 +39,10 @@ std::string UnitsText(const StorageProbeResult::Train& train) {
   std::string text;
   for (const StorageProbeResult::Unit& unit : train.units) {
     text += fmt::format("  {:<13}{} samples/s", text.empty() ? "units" : "", Short(unit.samples_per_s.value));
+    if (unit.alone_samples_per_s && !unit.share) {
+      text += fmt::format(" with {} ({} alone)\n", unit.path, Short(unit.alone_samples_per_s->value));
+      continue;
+    }
     text += unit.share
                 ? fmt::format(" with {}, which gives {} of its share\n", unit.path, ToText(*unit.share))
                 : fmt::format(" from {}\n", unit.path);
@@ -88,6 +92,16 @@ std::string FedText(const TextStyle& style, const StorageProbeResult::Train& tra
   return text + (fed.more_may_be_fed ? ", perhaps more: raise --accelerators\n" : "\n");
 }
 
+// The remedy, by the measurement with twice the threads.
+std::string WhatThreadsGive(const StorageProbeResult::Train& train) {
+  if (!train.more_threads_gain) return "";
+  if (train.bottleneck.stage == "storage")
+    return fmt::format("; the storage is saturated: twice the --threads read {:.2f} times as much",
+                       *train.more_threads_gain);
+  return fmt::format("; more --threads help: twice as many read {:.2f} times as much",
+                     *train.more_threads_gain);
+}
+
 std::string TrainText(const TextStyle& style, const StorageProbeResult& result) {
   const StorageProbeResult::Train& train = *result.train;
   std::string text = FedText(style, train);
@@ -107,8 +121,8 @@ std::string TrainText(const TextStyle& style, const StorageProbeResult& result) 
                         Short(*train.ceiling_samples_per_s));
   text += UnitsText(train) + LatencyText(train) + HostsText(train);
   if (train.reads_in_flight_needed)
-    text += fmt::format("  in flight    {} reads for that demand; --threads gives as many\n",
-                        Short(*train.reads_in_flight_needed));
+    text += fmt::format("  in flight    {} reads for that demand{}\n", Short(*train.reads_in_flight_needed),
+                        WhatThreadsGive(train));
   if (result.reads.cached_share)
     text += fmt::format("  cached       {:.2f} % of the bytes before they were read\n",
                         100 * *result.reads.cached_share);

@@ -106,6 +106,10 @@ void JudgeReads(const ReadTally& reads, const SetFacts& set, bool wants_cold, St
     verdict.Add(Standing::kSuspect, "unwritten",
                 fmt::format("the file system does not list the extents of {} files: they may have holes",
                             set.unknown_files));
+  if (!set.in_memory.empty())
+    verdict.Add(Standing::kInvalid, "memory",
+                fmt::format("the set lies on {}, which is memory: name a folder on the storage to be probed",
+                            set.in_memory));
   if (!wants_cold) return;
   if (const auto share = reads.CachedShare(); share && *share > threshold::kCachedShare)
     verdict.Add(Standing::kInvalid, "cached",
@@ -163,6 +167,27 @@ EpochCounts CountEpochs(const std::vector<TrainRun>& runs) {
   return counts;
 }
 
+namespace {
+
+// Storages of unequal speed: each step reads from all of them in equal parts, so the slowest sets the pace.
+void JudgeUnits(const std::vector<UnitRate>& units, StorageVerdict& verdict) {
+  if (!AreUnequal(units)) return;
+  std::string each;
+  double sum = 0;
+  for (const UnitRate& unit : units) {
+    sum += unit.alone->value;
+    each += fmt::format("{}{} ({:.0f} samples/s)", each.empty() ? "" : ", ", EscapeBytes(unit.path),
+                        unit.alone->value);
+  }
+  verdict.Add(Standing::kSuspect, "unequal-units",
+              fmt::format("the storages are not equally fast alone: {}; together {:.0f} of {:.0f} samples/s, "
+                          "as the slowest holds each step up: probe each alone, or give it the part of the "
+                          "set that its speed allows",
+                          each, units.back().samples_per_s.value, sum));
+}
+
+}  // namespace
+
 StorageVerdict Judge(const TrainFacts& facts) {
   StorageVerdict verdict;
   if (const EpochCounts epochs = CountEpochs(facts.runs); epochs.exact < epochs.whole)
@@ -192,6 +217,7 @@ StorageVerdict Judge(const TrainFacts& facts) {
                 fmt::format("{:.0f} samples/s of the {:.0f} that this program reads from memory, limit "
                             "{:.0f} %",
                             *rate, *facts.ceiling_samples_per_s, 100 * threshold::kHarnessShare));
+  JudgeUnits(facts.units, verdict);
   JudgeMachine(worst, verdict);
   return verdict;
 }
@@ -207,7 +233,8 @@ StorageBottleneck FindBottleneck(const TrainFacts& facts) {
       {"queue", stalls.queue},   {"open", stalls.open},       {"read", stalls.read},  {"close", stalls.close},
       {"decode", stalls.decode}, {"augment", stalls.augment}, {"hosts", stalls.hosts}};
   const auto& most = *std::ranges::max_element(parts, {}, [](const auto& part) { return part.second; });
-  return {most.first, Seconds(most.second) / wall};
+  const bool saturated = most.second == stalls.queue && facts.more_threads_gain.value_or(2) < kGainOfThreads;
+  return {saturated ? "storage" : most.first, Seconds(most.second) / wall};
 }
 
 std::optional<double> ReadsInFlight(double samples_per_s, const ReadTally& reads) {

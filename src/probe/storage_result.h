@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "monitor/resources.h"
+#include "probe/storage_scaling.h"
 #include "probe/storage_train.h"
 #include "results/verdict.h"
 
@@ -41,7 +42,8 @@ struct MachineUse {
 };
 MachineUse MachineUseOf(const monitor::Resources& used, int cores);
 
-// A reason to doubt a result. `reason` is a word of results::Reason, or "cached", "unwritten", "hung".
+// A reason to doubt a result. `reason` is a word of results::Reason, or "cached", "memory", "unwritten",
+// "hung", "unequal-units".
 struct StorageCause {
   results::Standing at_best = results::Standing::kSuspect;
   std::string reason, evidence;
@@ -58,6 +60,7 @@ struct SetFacts {
   uint64_t bytes = 0, samples = 0;
   uint64_t unwritten_bytes = 0;
   uint64_t unknown_files = 0;  // whose file system does not list extents
+  std::string in_memory;       // the kind of file system, where the set's files are memory: "tmpfs"
 };
 
 // One training run.
@@ -75,6 +78,10 @@ struct TrainFacts {
   bool from_memory = false;
   bool decoded = false;    // the samples were decoded, in the run and for the ceiling
   bool wants_cold = true;  // reads go through the page cache and should not hit it
+  // Rate with twice the threads over that with the threads of the runs, without compute time. Absent where no
+  // step waited for a thread.
+  std::optional<double> more_threads_gain;
+  std::vector<UnitRate> units;  // where the set lies on several storages
 
   std::optional<double> MedianUtilisation() const;
   std::optional<double> MedianSamplesPerSecond() const;
@@ -96,9 +103,14 @@ struct EpochCounts {
 };
 EpochCounts CountEpochs(const std::vector<TrainRun>& runs);
 
+// The least gain by twice the threads at which too few of them held the steps up.
+inline constexpr double kGainOfThreads = 1.1;
+
 struct StorageBottleneck {
-  std::string stage;  // "open", "read", "close", "queue"; "compute" if stalls are below 1 % of the time
-  double share = 0;   // of the wall time
+  // "open", "read", "close", "queue"; "storage" if steps waited for a thread, and more threads would not read
+  // faster; "compute" if stalls are below 1 % of the time.
+  std::string stage;
+  double share = 0;  // of the wall time
 };
 StorageBottleneck FindBottleneck(const TrainFacts& facts);
 

@@ -168,6 +168,7 @@ Result<StorageAnswer> RunStorageProbe(const StorageRequest& request, const Stora
   SetFacts facts;
   if (!request.from_memory) {
     facts = InspectSet(sets->samples());
+    if (request.warm && !request.direct) facts.in_memory.clear();  // memory is what was asked for
     if (!request.warm) ForgetSet(sets->samples());
   }
   return PlayPhase(request.phase, {request, options, *sets, facts, hooks, clock, stop});

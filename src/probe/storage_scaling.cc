@@ -1,6 +1,8 @@
 #include "probe/storage_scaling.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "stats/paired.h"
 #include "stats/summary.h"
@@ -70,6 +72,44 @@ Result<std::vector<UnitRate>> MeasureUnits(const std::vector<std::string>& paths
       unit.share = EstimateOf(shares);
     }
     measured.push_back(std::move(unit));
+  }
+  return measured;
+}
+
+bool AreUnequal(const std::vector<UnitRate>& units) {
+  constexpr double kMostRatio = 1.25;
+  const auto alone = [](const UnitRate& unit) { return unit.alone ? unit.alone->value : 0; };
+  if (units.empty() || std::ranges::any_of(units, [](const UnitRate& unit) { return !unit.alone; }))
+    return false;
+  const auto [least, most] = std::ranges::minmax(units, {}, alone);
+  return alone(most) > kMostRatio * alone(least);
+}
+
+Result<std::vector<UnitRate>> MeasureStorages(const std::vector<std::string>& paths, int rounds,
+                                              const StoragesTrial& trial) {
+  std::vector<std::vector<double>> rates(paths.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < paths.size(); ++i) {
+      const size_t k = round % 2 == 0 ? i : paths.size() - 1 - i;
+      rates[k].push_back(TRY(trial({k}, round)));
+    }
+  }
+  std::vector<UnitRate> alone;
+  for (size_t k = 0; k < paths.size(); ++k)
+    alone.push_back({.path = paths[k], .samples_per_s = {}, .share = {}, .alone = EstimateOf(rates[k])});
+  const bool unequal = AreUnequal(alone);
+  std::vector<size_t> order(paths.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (unequal)
+    std::ranges::stable_sort(order, std::greater(), [&](size_t k) { return alone[k].alone->value; });
+  std::vector<std::string> names;
+  for (const size_t k : order) names.push_back(paths[k]);
+  auto measured = TRY(MeasureUnits(names, rounds, [&](int units, int round) {
+    return trial({order.begin(), order.begin() + units}, round);
+  }));
+  for (size_t i = 0; i < order.size(); ++i) {
+    measured[i].alone = alone[order[i]].alone;
+    if (unequal) measured[i].share.reset();
   }
   return measured;
 }

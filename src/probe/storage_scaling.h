@@ -26,7 +26,11 @@ struct UnitRate {
   // Gain by the last unit over the mean rate of a unit before it: 1 where the rate grows in proportion.
   // Absent for the first unit.
   std::optional<Estimate> share;
+  std::optional<Estimate> alone;  // of a storage by itself
 };
+
+// Whether the slowest and the fastest storage alone differ so much that no share says anything.
+bool AreUnequal(const std::vector<UnitRate>& units);
 
 // Returns the rate in samples/s of the first `units` units.
 using UnitTrial = std::function<Result<double>(int units, int round)>;
@@ -34,6 +38,14 @@ using UnitTrial = std::function<Result<double>(int units, int round)>;
 // Measures each number of units once in each round, upwards and downwards by turns. Errors of a trial end it.
 Result<std::vector<UnitRate>> MeasureUnits(const std::vector<std::string>& paths, int rounds,
                                            const UnitTrial& trial);
+
+// Returns the rate in samples/s of these storages together, by their places in the list of paths.
+using StoragesTrial = std::function<Result<double>(const std::vector<size_t>& units, int round)>;
+
+// Measures each storage alone, and then as MeasureUnits does. Storages of unequal speed have no shares and
+// come fastest first, so that the result does not depend on the order of the paths.
+Result<std::vector<UnitRate>> MeasureStorages(const std::vector<std::string>& paths, int rounds,
+                                              const StoragesTrial& trial);
 
 // The same demand with and without an added latency, at one number of reads in flight.
 struct LatencyLevel {

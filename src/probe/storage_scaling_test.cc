@@ -26,6 +26,38 @@ TEST(MeasureUnits, GivesTheShareOfEachAddedUnit) {
   EXPECT_LT(*(*units)[0].samples_per_s.low, 1050);
 }
 
+// Storages read together, one step after the other: the slowest sets the pace of each.
+StoragesTrial Together(std::vector<double> alone) {
+  return [alone](const std::vector<size_t>& units, int) -> Result<double> {
+    double slowest = alone[units[0]];
+    for (const size_t unit : units) slowest = std::min(slowest, alone[unit]);
+    return slowest * static_cast<double>(units.size());
+  };
+}
+
+TEST(MeasureStorages, SaysTheSameOfUnequalStoragesInBothOrders) {
+  const auto one = MeasureStorages({"slow", "fast"}, 2, Together({20, 200}));
+  const auto other = MeasureStorages({"fast", "slow"}, 2, Together({200, 20}));
+  ASSERT_TRUE(one && other);
+  EXPECT_TRUE(AreUnequal(*one));
+  for (const auto& units : {*one, *other}) {
+    ASSERT_EQ(units.size(), 2U);
+    EXPECT_EQ(units[0].path, "fast");
+    EXPECT_NEAR(units[0].alone->value, 200, 1e-9);
+    EXPECT_NEAR(units[1].alone->value, 20, 1e-9);
+    EXPECT_NEAR(units[1].samples_per_s.value, 40, 1e-9) << "together";
+    EXPECT_FALSE(units[1].share);
+  }
+}
+
+TEST(MeasureStorages, EqualStoragesHaveShares) {
+  const auto units = MeasureStorages({"a", "b"}, 2, Together({100, 110}));
+  ASSERT_TRUE(units);
+  EXPECT_FALSE(AreUnequal(*units));
+  EXPECT_EQ((*units)[0].path, "a");
+  EXPECT_NEAR((*units)[1].share->value, 1, 1e-9);
+}
+
 TEST(MeasureUnits, OneRoundHasNoInterval) {
   const auto units = MeasureUnits({"a", "b"}, 1, [](int units, int) -> Result<double> { return units * 10; });
   ASSERT_TRUE(units);

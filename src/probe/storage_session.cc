@@ -1,7 +1,11 @@
 #include "probe/storage_session.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -42,20 +46,29 @@ class Trainings {
     return train.SamplesPerSecond();
   }
 
-  // Rates with the first units, as fast as they give samples.
+  // Rates of the storages, each alone and then together, as fast as they give samples.
   Result<std::vector<UnitRate>> Units() const {
     std::vector<std::string> paths;
     for (const StorageUnit& unit : options_.units) paths.push_back(unit.path);
-    return MeasureUnits(paths, options_.repeats, [&](int units, int round) -> Result<double> {
-      size_t count = 0;
-      for (int i = 0; i < units; ++i) count += options_.units[static_cast<size_t>(i)].samples;
-      const std::vector<StorageSample> first(samples_.begin(),
-                                             samples_.begin() + static_cast<std::ptrdiff_t>(count));
+    return MeasureStorages(
+        paths, options_.repeats, [&](const std::vector<size_t>& units, int round) -> Result<double> {
+          const int threads = options_.threads * static_cast<int>(units.size());
+          const auto train = TRY(Play(options_.read, AsFast(threads, std::min<Duration>(options_.limit, 3s)),
+                                      round, SamplesOf(units)));
+          return train.SamplesPerSecond().value_or(0);
+        });
+  }
+
+  // Returns the rate of twice the threads over that of the threads.
+  Result<std::optional<double>> GainOfThreads() const {
+    double rates[2] = {};
+    for (const int factor : {1, 2}) {
+      const int threads = ThreadsFor(options_.read, options_.threads) * factor;
       const auto train =
-          TRY(Play(options_.read, AsFast(options_.threads * units, std::min<Duration>(options_.limit, 3s)),
-                   round, first));
-      return train.SamplesPerSecond().value_or(0);
-    });
+          TRY(Play(options_.read, AsFast(threads, std::min<Duration>(options_.limit, 2s)), factor, samples_));
+      rates[factor - 1] = train.SamplesPerSecond().value_or(0);
+    }
+    return rates[0] > 0 ? std::optional(rates[1] / rates[0]) : std::nullopt;
   }
 
   // Rates of the demand with and without the added latency, by the number of reads in flight.
@@ -79,6 +92,19 @@ class Trainings {
   }
 
  private:
+  std::vector<StorageSample> SamplesOf(const std::vector<size_t>& units) const {
+    std::vector<StorageSample> some;
+    size_t begin = 0;
+    for (size_t i = 0; i < options_.units.size(); ++i) {
+      const auto from = samples_.begin() + static_cast<std::ptrdiff_t>(begin);
+      const size_t count = options_.units[i].samples;
+      if (std::ranges::find(units, i) != units.end())
+        some.insert(some.end(), from, from + static_cast<std::ptrdiff_t>(count));
+      begin += count;
+    }
+    return some;
+  }
+
   int64_t Endless() const { return (int64_t{1} << 40) / std::max(1, options_.profile.batch); }
 
   TrainOptions OptionsOf(int accelerators) const {
@@ -157,12 +183,26 @@ bool InSequence(const std::vector<StorageSample>& samples) {
   return !samples.empty() && samples.front().place == StorageSample::Place::kSequence;
 }
 
+namespace {
+
+// The kind of file system that keeps `path` in memory alone; empty for others.
+std::string MemoryFileSystem(const std::string& path) {
+  struct statfs facts{};
+  if (::statfs(path.c_str(), &facts) != 0) return "";
+  if (facts.f_type == TMPFS_MAGIC) return "tmpfs";
+  if (facts.f_type == RAMFS_MAGIC) return "ramfs";
+  return "";
+}
+
+}  // namespace
+
 SetFacts InspectSet(const std::vector<StorageSample>& samples) {
   SetFacts facts{.samples = samples.size()};
   std::string_view last;
   for (const StorageSample& sample : samples) {
     facts.bytes += sample.bytes;
     if (std::exchange(last, sample.path) == sample.path) continue;  // a shard
+    if (facts.in_memory.empty()) facts.in_memory = MemoryFileSystem(sample.path);
     if (const auto unwritten = UnwrittenBytes(sample.path)) {
       facts.unwritten_bytes += *unwritten;
     } else {
@@ -224,6 +264,9 @@ Result<TrainReport> ProbeTraining(const StorageOptions& options, const std::vect
       .wants_cold = options.read.cold && !options.read.direct && options.read.access != Access::kMemory};
   if (hung && report.facts.runs.back().train.reads.hung.empty())
     report.facts.runs.push_back(report.runs.back());  // the verdict names what hung
+  if (!hung && !report.facts.from_memory && FindBottleneck(report.facts).stage == std::string("queue"))
+    report.facts.more_threads_gain = TRY(trainings.GainOfThreads());
+  report.facts.units = report.units;
   if (options.read.added > Duration{} && !hung) report.latency = TRY(trainings.Latency(shown->first));
   report.demand_samples_per_s = SamplesPerSecond(options.profile) * shown->first;
   if (report.demand_samples_per_s > 0)

@@ -237,9 +237,14 @@ Status CheckPaths(const std::vector<std::string>& paths) {
   std::set<std::pair<dev_t, ino_t>> seen;
   for (const std::string& path : paths) {
     struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) return FailErrno(EscapeBytes(path), errno);
-    if (!S_ISDIR(info.st_mode))
-      return Fail(ErrorCode::kNotFound, fmt::format("{}: no such folder", EscapeBytes(path)));
+    const bool there = ::stat(path.c_str(), &info) == 0;
+    if (!there && errno != ENOENT) return FailErrno(EscapeBytes(path), errno);
+    if (!there || !S_ISDIR(info.st_mode)) {
+      const std::string name = EscapeBytes(path);
+      return Fail(
+          ErrorCode::kNotFound,
+          fmt::format("{0}: no such folder: make it on the storage to be probed: mkdir -p {0}", name));
+    }
     if (!seen.emplace(info.st_dev, info.st_ino).second)
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("{} is named twice: name each storage once", EscapeBytes(path)));

@@ -362,6 +362,37 @@ TEST(StorageJudge, RefusesCachedAndUnwrittenBytesAndDoubtsUnknownOnes) {
   EXPECT_EQ(Judge(facts).standing, results::Standing::kSuspect);
 }
 
+TEST(StorageJudge, RefusesMemoryAndDoubtsUnequalStorages) {
+  TrainFacts facts = QuietFacts();
+  facts.wants_cold = false;  // as --direct has it
+  facts.set.in_memory = "tmpfs";
+  EXPECT_THAT(ReasonsOf(Judge(facts)), testing::Contains("memory"));
+  EXPECT_EQ(Judge(facts).standing, results::Standing::kInvalid);
+  facts = QuietFacts();
+  facts.units = {
+      {.path = "fast", .samples_per_s = {200, {}, {}}, .share = {}, .alone = Estimate{200, {}, {}}},
+      {.path = "slow", .samples_per_s = {40, {}, {}}, .share = {}, .alone = Estimate{20, {}, {}}}};
+  const auto verdict = Judge(facts);
+  ASSERT_THAT(ReasonsOf(verdict), testing::ElementsAre("unequal-units"));
+  EXPECT_THAT(verdict.causes[0].evidence,
+              testing::HasSubstr("fast (200 samples/s), slow (20 samples/s); together 40 of 220 samples/s"));
+}
+
+TEST(StorageBottleneck, IsTheStorageWhereMoreThreadsReadNoFaster) {
+  TrainFacts facts = QuietFacts();
+  facts.runs.resize(1);
+  facts.runs[0].train.wall = 10s;
+  facts.runs[0].train.stalls = {};
+  facts.runs[0].train.stalls.queue = 6s;
+  facts.runs[0].train.stalls.read = 2s;
+  EXPECT_EQ(FindBottleneck(facts).stage, "queue") << "not measured";
+  facts.more_threads_gain = 1.8;
+  EXPECT_EQ(FindBottleneck(facts).stage, "queue");
+  facts.more_threads_gain = 1.02;
+  EXPECT_EQ(FindBottleneck(facts).stage, "storage");
+  EXPECT_NEAR(FindBottleneck(facts).share, 0.6, 1e-9);
+}
+
 TEST_F(SetOnDisk, AFileThatBecameShorterIsNamed) {
   const std::string path = folder_.path() + "/short";
   ASSERT_TRUE(WriteFileWhole(path, "1234"));

@@ -46,7 +46,7 @@ struct PlanResult {
   std::vector<Resource> resources;
   std::string bottleneck;  // the resource with the least scale
   Estimate scale;          // its
-  bool met = false;        // the interval's low end of the scale is 1 or more
+  bool met = false;        // given counts are enough at the low end of the scale, counted ones by its value
   std::vector<Doubling> doubling;
   std::vector<std::string> assumptions;
   Json provenance = Json::object();

@@ -105,6 +105,7 @@ void Describe(F& fields, Described<F, StorageProbeResult::Unit>& unit) {
   fields("path", unit.path);
   fields("samples_per_s", unit.samples_per_s);
   fields("share", unit.share);
+  fields("alone_samples_per_s", unit.alone_samples_per_s);
 }
 
 template <typename F>
@@ -164,6 +165,7 @@ void Describe(F& fields, Described<F, StorageProbeResult::Train>& train) {
   fields("least_utilisation_percent", train.least_utilisation_percent);
   fields("demand_samples_per_s", train.demand_samples_per_s);
   fields("reads_in_flight_needed", train.reads_in_flight_needed);
+  fields("more_threads_gain", train.more_threads_gain);
   fields("utilisation_percent", train.utilisation_percent);
   fields("samples_per_s", train.samples_per_s);
   fields("bytes_per_s", train.bytes_per_s);

@@ -78,6 +78,7 @@ struct StorageProbeResult {
     std::string path;
     Estimate samples_per_s;         // of the units up to this one together
     std::optional<Estimate> share;  // gain by this unit over the mean of those before it; 1: in proportion
+    std::optional<Estimate> alone_samples_per_s;  // of this unit by itself
     bool operator==(const Unit&) const = default;
   };
   struct LatencyLevel {
@@ -126,6 +127,7 @@ struct StorageProbeResult {
     Fed accelerators;
     double least_utilisation_percent = 0, demand_samples_per_s = 0;
     std::optional<double> reads_in_flight_needed;
+    std::optional<double> more_threads_gain;  // rate with twice the threads over that with the threads
     std::optional<double> utilisation_percent, samples_per_s, bytes_per_s, ceiling_samples_per_s;
     Percentiles timer_late_us;
     StallSeconds stall_s;

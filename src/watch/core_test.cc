@@ -260,11 +260,6 @@ TEST(ParseStream, ReadsMadeStreamsAndNamesWhatIsWrong) {
   EXPECT_THAT(ParseStream("made:fsp=2").error().message, testing::HasSubstr("fsp"));
 }
 
-TEST(ParseStream, HidesPasswords) {
-  EXPECT_EQ(ParseStream("rtsp://user:secret@camera/1")->name, "rtsp://user:***@camera/1");
-  EXPECT_EQ(WithoutPassword("http://camera:80/a@b:c"), "http://camera:80/a@b:c");
-}
-
 TEST(InputMaker, CutsTheRegionOut) {
   image::Pixels frame = Grey(100, 50);
   for (int y = 10; y < 20; ++y)

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -148,6 +149,91 @@ TEST(MultipartReader, ReadsPartsHoweverTheBytesCome) {
       EXPECT_TRUE(reader.ended());
     }
   }
+}
+
+// A whole JPEG as far as the reader looks: its first and its last mark.
+std::string Jpeg(const std::string& content) { return "\xff\xd8" + content + "\xff\xd9"; }
+
+std::string PartOf(const std::string& data, size_t length, const char* line_end = "\r\n") {
+  return fmt::format("--b{0}Content-Length: {1}{0}{0}{2}{0}", line_end, length, data);
+}
+
+TEST(MultipartReader, ABoundaryEndsAPartWhoseLengthIsWrong) {
+  const std::string first = Jpeg(std::string(700, 'x')), second = Jpeg("second"), third = Jpeg("third");
+  for (const int off : {500, 3, -3, -300}) {
+    std::string whole(kHead);
+    for (const std::string& data : {first, second, third})
+      whole += PartOf(data, data.size() + static_cast<size_t>(std::max(off, -static_cast<int>(data.size()))));
+    whole += "--b--\r\n";
+    for (const size_t step : {size_t{1}, size_t{13}, whole.size()}) {
+      MultipartReader reader({});
+      const auto parts = ReadAll(whole, step, reader);
+      ASSERT_EQ(parts.size(), 3U) << off << " " << step;
+      EXPECT_EQ(parts[0].data, first) << off << " " << step;
+      EXPECT_EQ(parts[1].data, second);
+      EXPECT_EQ(parts[2].data, third);
+      for (const auto& part : parts) EXPECT_TRUE(part.wrong_length) << off << " " << step;
+    }
+  }
+}
+
+TEST(MultipartReader, APartOfTheRightLengthIsGivenAtOnce) {
+  MultipartReader reader({});
+  const std::string jpeg = Jpeg("a\r\n--b\r\nc");  // looks like a delimiter within
+  reader.Add(std::string(kHead) + "--b\r\nContent-Length: " + std::to_string(jpeg.size()) + "\r\n\r\n" +
+             jpeg);
+  const auto part = reader.Next();
+  ASSERT_TRUE(part && *part);
+  EXPECT_EQ((*part)->data, jpeg);
+  EXPECT_FALSE((*part)->wrong_length);
+  EXPECT_FALSE(*reader.Next()) << "no more has come";
+}
+
+TEST(MultipartReader, ReadsBareLineFeedsAndBoundariesThatAreNotAsDeclared) {
+  const std::string data = Jpeg("1");
+  for (const char* declared : {"b", "--b", "\"b\"", "other", "--"}) {
+    std::string whole =
+        fmt::format("HTTP/1.0 200 OK\nContent-type: multipart/x-mixed-replace; Boundary={}\n\n", declared);
+    whole += PartOf(data, data.size(), "\n") + PartOf(data, data.size(), "\n") + "--b--\n";
+    MultipartReader reader({});
+    EXPECT_EQ(ReadAll(whole, 1, reader).size(), 2U) << declared;
+    EXPECT_TRUE(reader.ended()) << declared;
+  }
+  // RFC 2046 puts two dashes before a boundary that begins with two.
+  MultipartReader reader({});
+  std::string whole = "HTTP/1.1 200 OK\r\nContent-Type: multipart/x-mixed-replace; boundary=--b\r\n\r\n";
+  whole += "----b\r\n\r\nxyz\r\n----b\r\n\r\nabc\r\n----b--\r\n";
+  const auto parts = ReadAll(whole, 1, reader);
+  ASSERT_EQ(parts.size(), 2U);
+  EXPECT_EQ(parts[1].data, "abc");
+}
+
+TEST(MultipartReader, TheEndOfTheConnectionCompletesAWholePicture) {
+  MultipartReader reader({});
+  const std::string jpeg = Jpeg("last");
+  reader.Add(std::string(kHead) + PartOf(jpeg, jpeg.size() + 99));
+  EXPECT_FALSE(*reader.Next());
+  const auto last = reader.Close();
+  ASSERT_TRUE(last);
+  EXPECT_TRUE(last->wrong_length);
+  MultipartReader part({});
+  part.Add(std::string(kHead) + "--b\r\nContent-Length: 9\r\n\r\nhalf");
+  EXPECT_FALSE(*part.Next());
+  EXPECT_FALSE(part.Close());
+}
+
+TEST(MultipartReader, TellsWhereToGoAndWhatToShow) {
+  MultipartReader moved({});
+  moved.Add("HTTP/1.1 302 Found\r\nLocation: /new\r\n\r\n");
+  EXPECT_FALSE(moved.Next());
+  EXPECT_EQ(moved.response()->location, "/new");
+  MultipartReader asked({});
+  asked.Add("HTTP/1.1 401 No\nWWW-Authenticate: Digest realm=\"a\"\nWWW-Authenticate: Basic\n\n");
+  EXPECT_FALSE(asked.Next());
+  EXPECT_EQ(asked.response()->challenges.size(), 2U);
+  MultipartReader later({});
+  later.Add("HTTP/1.1 503 Wait\r\n\r\n");
+  EXPECT_EQ(later.Next().error().code, ErrorCode::kIo) << "it may be there soon";
 }
 
 TEST(MultipartReader, RefusesWhatIsNoStream) {

@@ -4,8 +4,24 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <cstdarg>
+#include <string_view>
+
 namespace weir::watch {
 namespace {
+
+// The library tells of missing packets of RTP in its log alone.
+void TakeLog(void* about, int, const char* format, va_list values) {
+  if (about == nullptr || std::string_view(format) != "RTP: missed %d packets\n") return;
+  const AVClass* const kind = *static_cast<const AVClass* const*>(about);
+  if (kind == nullptr || std::string_view(kind->class_name) != "AVFormatContext") return;
+  auto* const losses = static_cast<LibavLosses*>(static_cast<AVFormatContext*>(about)->opaque);
+  va_list copy;
+  va_copy(copy, values);
+  const int missed = va_arg(copy, int);
+  va_end(copy);
+  if (losses != nullptr && missed > 0) losses->packets += missed;
+}
 
 Result<Libav> Open() {
   const auto open = [](const char* name, unsigned major) -> Result<void*> {
@@ -30,7 +46,8 @@ Result<Libav> Open() {
   if (av.avformat_version() >> 16 != LIBAVFORMAT_VERSION_MAJOR ||
       av.avcodec_version() >> 16 != LIBAVCODEC_VERSION_MAJOR)
     return Fail(ErrorCode::kUnsupported, "libav's libraries are of another version than their names say");
-  av.av_log_set_level(AV_LOG_QUIET);
+  av.av_log_set_level(AV_LOG_WARNING);
+  av.av_log_set_callback(&TakeLog);
   return av;
 }
 

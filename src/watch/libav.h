@@ -4,6 +4,8 @@
 #if __has_include(<libavformat/avformat.h>)
 #define WEIR_HAS_LIBAV 1
 
+#include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "base/error.h"
@@ -11,6 +13,7 @@
 extern "C" {
 #include <libavcodec/avcodec.h>
 #include <libavformat/avformat.h>
+#include <libavutil/display.h>
 #include <libavutil/imgutils.h>
 #include <libavutil/log.h>
 #include <libavutil/opt.h>
@@ -34,13 +37,21 @@ struct Libav {
   F(util, av_log_set_level) F(util, avutil_version) F(scale, sws_getCachedContext) F(scale, sws_scale)     \
   F(scale, sws_freeContext) F(scale, swscale_version) F(codec, avcodec_find_encoder_by_name)              \
   F(codec, avcodec_send_frame) F(codec, avcodec_receive_packet) F(util, av_frame_get_buffer)               \
-  F(util, av_frame_unref) F(util, av_frame_move_ref) F(util, av_opt_set) F(codec, avcodec_parameters_alloc) F(codec, avcodec_parameters_free)
+  F(util, av_frame_unref) F(util, av_frame_move_ref) F(util, av_opt_set) F(codec, avcodec_parameters_alloc) F(codec, avcodec_parameters_free) \
+  F(util, av_log_set_callback) F(util, av_frame_get_side_data) F(format, av_stream_get_side_data)          \
+  F(format, av_guess_frame_rate) F(scale, sws_getCoefficients) F(scale, sws_getColorspaceDetails)          \
+  F(scale, sws_setColorspaceDetails)
 #define WEIR_DECLARE(library, name) decltype(&::name) name = nullptr;
   WEIR_LIBAV_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE
   // clang-format on
 
   std::string Words(int error) const;
+};
+
+// Counts of one input that libav only logs. An AVFormatContext's `opaque` points to it.
+struct LibavLosses {
+  std::atomic<int64_t> packets = 0;  // of RTP, missing by their sequence numbers
 };
 
 // Opened once, on first use; it stays open as long as the process lives. kUnsupported says what to install.

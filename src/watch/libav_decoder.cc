@@ -39,15 +39,26 @@ bool IsReference(const uint8_t* data, size_t size, int length_size) {
 
 namespace {
 
+constexpr int kMostErrors = 1000;
+
+bool IsFullRange(const AVFrame& frame) {
+  return frame.color_range == AVCOL_RANGE_JPEG ||
+         (frame.color_range == AVCOL_RANGE_UNSPECIFIED && frame.format == AV_PIX_FMT_YUVJ420P);
+}
+
 // As libswscale has it: BT.601 where the stream says nothing.
 image::YuvColours ColoursOf(const AVFrame& frame) {
   image::YuvColours colours;
   if (frame.colorspace == AVCOL_SPC_BT709) colours = {.red = 0.2126, .blue = 0.0722};
+  if (frame.colorspace == AVCOL_SPC_FCC) colours = {.red = 0.3, .blue = 0.11};
+  if (frame.colorspace == AVCOL_SPC_SMPTE240M) colours = {.red = 0.212, .blue = 0.087};
   if (frame.colorspace == AVCOL_SPC_BT2020_NCL || frame.colorspace == AVCOL_SPC_BT2020_CL)
     colours = {.red = 0.2627, .blue = 0.0593};
-  colours.full_range = frame.color_range == AVCOL_RANGE_JPEG || frame.format == AV_PIX_FMT_YUVJ420P;
+  colours.full_range = IsFullRange(frame);
   return colours;
 }
+
+bool IsIdentity(const image::Turn& turn) { return !turn.transposed && !turn.mirror_x && !turn.mirror_y; }
 
 }  // namespace
 
@@ -65,15 +76,14 @@ void LibavDecoder::Close() {
   if (scaler_ != nullptr) av_.sws_freeContext(std::exchange(scaler_, nullptr));
 }
 
-Status LibavDecoder::Open(const AVCodecParameters& codec) {
+Status LibavDecoder::Open(const AVCodecParameters& codec, std::optional<image::Turn> turn) {
   Close();
   Unanswered(DropCause::kUndecodable);
+  turn_ = turn;
   skipping_to_key_ = false;
   if (int64_t{codec.width} * codec.height > options_.max_pixels)
     return Fail(ErrorCode::kOverloaded,
                 fmt::format("{}: {}x{} pixels are over the limit", name_, codec.width, codec.height));
-  jpeg_ = codec.codec_id == AV_CODEC_ID_MJPEG;
-  if (jpeg_) return {};
   const AVCodec* const found = av_.avcodec_find_decoder(codec.codec_id);
   if (found == nullptr)
     return Fail(ErrorCode::kUnsupported, fmt::format("{}: there is no decoder for its codec", name_));
@@ -100,22 +110,38 @@ std::optional<DropCause> LibavDecoder::SkipOf(const AVPacket& packet, const Pack
   if (options_.skip_to_key && behind > options_.deadline) skipping_to_key_ = true;
   if (skipping_to_key_ && key) {
     skipping_to_key_ = false;
-    if (decoder_ != nullptr) av_.avcodec_flush_buffers(decoder_);
-    Unanswered(DropCause::kUndecodable);
+    av_.avcodec_flush_buffers(decoder_);
+    Unanswered(DropCause::kToKeyFrame);
   }
   if (skipping_to_key_) return DropCause::kToKeyFrame;
   const bool reference = (packet.flags & AV_PKT_FLAG_DISPOSABLE) == 0 &&
-                         (decoder_ == nullptr || decoder_->codec_id != AV_CODEC_ID_H264 ||
+                         (decoder_->codec_id != AV_CODEC_ID_H264 ||
                           IsReference(packet.data, static_cast<size_t>(packet.size), length_size_));
   if (options_.skip_non_reference && behind > options_.deadline / 2 && !reference && !key)
     return DropCause::kNonReference;
   return std::nullopt;
 }
 
-// Packets that the decoder will give no frame of any more.
+// The decoder begins anew: none of the packets that it held becomes a frame.
 void LibavDecoder::Unanswered(DropCause cause) {
-  for (const auto& [number, sent] : sent_) ready_.push_back({.arrived = sent.arrived, .dropped = cause});
+  for (const auto& [number, sent] : sent_) {
+    if (!sent.discarded) ready_.push_back({.arrived = sent.origin.arrived, .dropped = cause});
+  }
   sent_.clear();
+  first_given_.reset();
+  last_given_.reset();
+}
+
+// Forgets packets that made no frame of their own: those that later ones have overtaken by more than any
+// codec reorders. Those before the first frame lacked their key frame.
+void LibavDecoder::ForgetSwallowed() {
+  constexpr int64_t kMostReordered = 33;  // 16 frames of two fields
+  while (!sent_.empty() && first_given_ && sent_.begin()->first < *last_given_ - kMostReordered) {
+    const auto& [number, sent] = *sent_.begin();
+    if (!sent.discarded && number < *first_given_)
+      ready_.push_back({.arrived = sent.origin.arrived, .dropped = DropCause::kUndecodable});
+    sent_.erase(sent_.begin());
+  }
 }
 
 // The decoder's own planes, without a copy. nullptr for a format that is not 4:2:0 of 8 bits.
@@ -141,10 +167,12 @@ std::shared_ptr<const image::Pixels> LibavDecoder::ToPixels() {
   pixels->width = std::max(1, frame_->width / shrink);
   pixels->height = std::max(1, frame_->height / shrink);
   pixels->channels = 3;
-  scaler_ = av_.sws_getCachedContext(
-      scaler_, frame_->width, frame_->height, static_cast<AVPixelFormat>(frame_->format), pixels->width,
-      pixels->height, AV_PIX_FMT_RGB24, shrink > 1 ? SWS_AREA : SWS_FAST_BILINEAR, nullptr, nullptr, nullptr);
+  const int method = (shrink > 1 ? SWS_AREA : SWS_BICUBIC) | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INT;
+  scaler_ = av_.sws_getCachedContext(scaler_, frame_->width, frame_->height,
+                                     static_cast<AVPixelFormat>(frame_->format), pixels->width,
+                                     pixels->height, AV_PIX_FMT_RGB24, method, nullptr, nullptr, nullptr);
   if (scaler_ == nullptr) return nullptr;
+  SetColours();
   constexpr size_t kSlack = 64;  // the library may write past a row's end
   const int step = pixels->width * 3;
   pixels->data.resize(static_cast<size_t>(step) * static_cast<size_t>(pixels->height) + kSlack);
@@ -155,73 +183,133 @@ std::shared_ptr<const image::Pixels> LibavDecoder::ToPixels() {
   return pixels;
 }
 
+// The matrix and the range that the frame names; the library's own are those of BT.601.
+void LibavDecoder::SetColours() {
+  int *from_table = nullptr, *to_table = nullptr;
+  int from_full = 0, to_full = 0, brightness = 0, contrast = 0, saturation = 0;
+  if (av_.sws_getColorspaceDetails(scaler_, &from_table, &from_full, &to_table, &to_full, &brightness,
+                                   &contrast, &saturation) < 0)
+    return;
+  if (frame_->color_range != AVCOL_RANGE_UNSPECIFIED) from_full = IsFullRange(*frame_) ? 1 : 0;
+  av_.sws_setColorspaceDetails(scaler_, av_.sws_getCoefficients(frame_->colorspace), from_full, to_table,
+                               to_full, brightness, contrast, saturation);
+}
+
+// Upright pixels of frame_.
+void LibavDecoder::TakePicture(SourceFrame& frame) {
+  std::optional<image::Turn> turn = turn_;
+  const AVFrameSideData* const side = av_.av_frame_get_side_data(frame_, AV_FRAME_DATA_DISPLAYMATRIX);
+  if (side != nullptr && side->size >= 9 * sizeof(int32_t))
+    turn = TurnOfMatrix(std::span<const int32_t, 9>(reinterpret_cast<const int32_t*>(side->data), 9));
+  if (!turn) {
+    frame.fault = "unsupported";
+    frame.fault_words = name_ + ": its pictures are turned by an angle that is no right one; they stay so";
+  }
+  frame.planar = TakePlanes();
+  if (!frame.planar) frame.pixels = ToPixels();
+  if (!turn || IsIdentity(*turn)) return;
+  if (turn->transposed) std::swap(frame.width, frame.height);
+  if (frame.planar) frame.planar = Turned(*frame.planar, *turn);
+  if (frame.pixels) frame.pixels = std::make_shared<const image::Pixels>(Turned(*frame.pixels, *turn));
+}
+
+// Adds the decoded frame_.
+void LibavDecoder::Emit(const PacketOrigin& origin, Duration spent) {
+  const Duration before = ThreadCpuTime();
+  const bool damaged = frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
+  SourceFrame frame{.arrived = origin.arrived,
+                    .captured = origin.captured,
+                    .captured_wall = origin.captured_wall,
+                    .capture_source = origin.source,
+                    .width = frame_->width,
+                    .height = frame_->height};
+  if (frame.captured) {  // at the latest when the decoder gives the frame, and not before it arrived
+    frame.captured = std::min(*frame.captured, std::max(last_arrived_, frame.arrived));
+    frame.arrived = std::max(frame.arrived, *frame.captured);
+  }
+  TakePicture(frame);
+  if (damaged) {
+    frame.fault = "damaged";
+    frame.fault_words = name_ + ": the decoder found errors in a frame and made up for them";
+  }
+  if (!frame.planar && !frame.pixels) {
+    frame.dropped = DropCause::kUndecodable;
+    frame.fault = "damaged";
+    frame.fault_words = name_ + ": no pixels can be made of a frame";
+  }
+  frame.decode_time = spent + ThreadCpuTime() - before;
+  ready_.push_back(std::move(frame));
+}
+
+// The packet that a frame comes from; nullopt for one of before the decoder began anew.
+std::optional<LibavDecoder::Sent> LibavDecoder::OriginOf(int64_t number) {
+  if (const auto found = sent_.find(number); found != sent_.end()) {
+    const Sent sent = found->second;
+    sent_.erase(found);
+    first_given_ = first_given_.value_or(number);
+    last_given_ = std::max(number, last_given_.value_or(number));
+    last_origin_ = sent.origin;
+    return sent;
+  }
+  if (!first_given_ || number < *first_given_) return std::nullopt;
+  return Sent{.origin = last_origin_};  // a second frame of one packet
+}
+
 void LibavDecoder::Receive(Duration spent) {
   while (true) {
     const Duration before = ThreadCpuTime();
-    if (av_.avcodec_receive_frame(decoder_, frame_) < 0) return;
-    const auto found = sent_.find(frame_->reordered_opaque);
-    if (found == sent_.end()) continue;
-    const bool damaged = frame_->decode_error_flags != 0 || (frame_->flags & AV_FRAME_FLAG_CORRUPT) != 0;
-    SourceFrame frame{.arrived = found->second.arrived,
-                      .captured = found->second.captured,
-                      .captured_wall = found->second.captured_wall,
-                      .capture_source = found->second.source,
-                      .width = frame_->width,
-                      .height = frame_->height};
-    sent_.erase(found);
-    if (frame.captured) {  // at the latest when the decoder gives the frame, and not before it arrived
-      frame.captured = std::min(*frame.captured, std::max(last_arrived_, frame.arrived));
-      frame.arrived = std::max(frame.arrived, *frame.captured);
+    const int error = av_.avcodec_receive_frame(decoder_, frame_);
+    if (error == AVERROR(EAGAIN) || error == AVERROR_EOF) break;
+    if (error < 0) {  // a picture less; the library goes on behind it
+      if (++errors_ > kMostErrors) break;
+      continue;
     }
-    if (!damaged) frame.planar = TakePlanes();
-    if (!damaged && !frame.planar) frame.pixels = ToPixels();
-    if (!frame.planar && !frame.pixels) {
-      frame.dropped = DropCause::kUndecodable;
-      frame.fault = "damaged";
-      frame.fault_words = "the decoder found errors in a frame";
-    }
-    frame.decode_time = spent + ThreadCpuTime() - before;
-    spent = {};
-    ready_.push_back(std::move(frame));
+    errors_ = 0;
+    spent += ThreadCpuTime() - before;
+    const auto sent = OriginOf(frame_->reordered_opaque);
+    if (!sent || sent->discarded || (frame_->flags & AV_FRAME_FLAG_DISCARD) != 0) continue;
+    Emit(sent->origin, std::exchange(spent, {}));
   }
+  ForgetSwallowed();
 }
 
 void LibavDecoder::Decode(const AVPacket* packet) {
   const Duration before = ThreadCpuTime();
   const int error = av_.avcodec_send_packet(decoder_, packet);
   Receive(ThreadCpuTime() - before);
-  if (error >= 0 || error == AVERROR_EOF || sent_.empty()) return;
-  const auto last = std::prev(sent_.end());
-  ready_.push_back({.arrived = last->second.arrived,
-                    .dropped = DropCause::kUndecodable,
-                    .fault = "damaged",
-                    .fault_words = fmt::format("{}: {}", name_, av_.Words(error))});
+  if (error >= 0 || error == AVERROR_EOF) return;
+  const auto last = sent_.find(count_ - 1);
+  if (last == sent_.end()) return;
+  if (!last->second.discarded) {
+    ready_.push_back({.arrived = last->second.origin.arrived,
+                      .dropped = DropCause::kUndecodable,
+                      .fault = "damaged",
+                      .fault_words = fmt::format("{}: {}", name_, av_.Words(error))});
+  }
   sent_.erase(last);
 }
 
 void LibavDecoder::Take(const AVPacket& packet, const PacketOrigin& origin) {
   last_arrived_ = origin.arrived;
-  if (const auto skip = SkipOf(packet, origin)) {
-    ready_.push_back({.arrived = origin.arrived, .dropped = *skip});
-  } else if (jpeg_) {
-    ready_.push_back(
-        {.jpeg = Bytes::Copy(std::as_bytes(std::span(packet.data, static_cast<size_t>(packet.size)))),
-         .arrived = origin.arrived,
-         .captured = origin.captured,
-         .captured_wall = origin.captured_wall,
-         .capture_source = origin.source});
-  } else {
-    decoder_->reordered_opaque = count_;
-    sent_[count_++] = origin;
-    Decode(&packet);
-    // A stream whose packets never become frames must not fill the memory.
-    constexpr size_t kMostHeld = 64;
-    if (sent_.size() > kMostHeld) Unanswered(DropCause::kUndecodable);
+  const bool discarded = (packet.flags & AV_PKT_FLAG_DISCARD) != 0;
+  const auto skip = SkipOf(packet, origin);
+  if (skip) {
+    if (!discarded) ready_.push_back({.arrived = origin.arrived, .dropped = *skip});
+    return;
   }
+  decoder_->reordered_opaque = count_;
+  sent_[count_++] = {.origin = origin, .discarded = discarded};
+  Decode(&packet);
+  // A stream whose packets never become frames must not fill the memory.
+  constexpr size_t kMostHeld = 64;
+  if (sent_.size() > kMostHeld) Unanswered(DropCause::kUndecodable);
 }
 
 void LibavDecoder::Finish() {
-  if (decoder_ != nullptr) Decode(nullptr);
+  if (decoder_ == nullptr) return;
+  Decode(nullptr);
+  if (first_given_) last_given_ = count_ + 64;
+  ForgetSwallowed();
   Unanswered(DropCause::kUndecodable);
 }
 

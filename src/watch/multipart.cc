@@ -48,12 +48,42 @@ std::optional<size_t> ParseCount(std::string_view text, int base) {
 
 // "multipart/x-mixed-replace; boundary=--x" to "--x"; empty if there is none.
 std::string BoundaryOf(std::string_view type) {
-  const size_t at = type.find("boundary=");
-  if (at == std::string_view::npos) return "";
-  std::string_view value = type.substr(at + 9);
+  constexpr std::string_view kName = "boundary=";
+  size_t at = 0;
+  while (at < type.size() && !SameName(type.substr(at, kName.size()), kName)) ++at;
+  if (at == type.size()) return "";
+  std::string_view value = type.substr(at + kName.size());
   value = Trim(value.substr(0, value.find(';')));
   if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.find('"', 1) - 1);
   return std::string(value);
+}
+
+// The blank line that ends a head: where the head ends, and where what follows begins. Lines may end with LF
+// alone, as those of simple cameras do.
+struct HeadEnd {
+  size_t end = 0, next = 0;
+};
+std::optional<HeadEnd> FindHeadEnd(std::string_view text) {
+  for (size_t line = text.find('\n'); line != std::string_view::npos; line = text.find('\n', line + 1)) {
+    const std::string_view after = text.substr(line + 1);
+    if (after.starts_with('\n')) return HeadEnd{line, line + 2};
+    if (after.starts_with("\r\n")) return HeadEnd{line, line + 3};
+  }
+  return std::nullopt;
+}
+
+std::string_view WithoutLineEnd(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+// Whether the bytes are those of a JPEG up to its end mark, with line ends or padding behind it.
+bool IsWholeJpeg(std::string_view data) {
+  if (!data.starts_with("\xff\xd8")) return false;
+  while (!data.empty() && (data.back() == '\0' || data.back() == '\r' || data.back() == '\n'))
+    data.remove_suffix(1);
+  return data.ends_with("\xff\xd9");
 }
 
 }  // namespace
@@ -94,35 +124,48 @@ Status MultipartReader::Dechunk() {
 }
 
 Result<bool> MultipartReader::ReadHead() {
-  const size_t end = raw_.find("\r\n\r\n");
-  if (end == std::string::npos) {
-    if (raw_.size() > options_.max_head)
-      return Fail(ErrorCode::kOverloaded, "the response's headers are too long");
-    return false;
+  while (true) {
+    const auto end = FindHeadEnd(raw_);
+    if (!end) {
+      if (raw_.size() > options_.max_head)
+        return Fail(ErrorCode::kOverloaded, "the response's headers are too long");
+      return false;
+    }
+    TRY_STATUS(ReadResponse(std::string_view(raw_).substr(0, end->end)));
+    raw_.erase(0, end->next);
+    if (response_->status >= 200) break;  // the others announce one that follows
   }
-  const std::string_view head = std::string_view(raw_).substr(0, end);
+  begun_ = true;
+  if (!chunked_) body_ = std::exchange(raw_, {});
+  return true;
+}
+
+Status MultipartReader::ReadResponse(std::string_view head) {
   if (!head.starts_with("HTTP/1.")) return Corrupt("the answer is not HTTP/1");
   const auto status = ParseCount(head.substr(std::min<size_t>(9, head.size())), 10);
-  if (!status) return Corrupt("the answer has no status");
-  if (*status == 401)
-    return Fail(ErrorCode::kInvalidArgument,
-                "status 401: it wants a user and a password: http://USER:PASSWORD@HOST/...");
-  if (*status != 200) return Fail(ErrorCode::kInvalidArgument, fmt::format("status {}", *status));
+  if (!status || *status < 100 || *status > 999) return Corrupt("the answer has no status");
+  response_.emplace(Response{.status = static_cast<int64_t>(*status), .location = {}, .challenges = {}});
   std::string type;
   ForEachHeader(head, [&](std::string_view name, std::string_view value) {
     if (SameName(name, "content-type")) type = value;
     if (SameName(name, "transfer-encoding") && SameName(value, "chunked")) chunked_ = true;
+    if (SameName(name, "location")) response_->location = value;
+    if (SameName(name, "www-authenticate")) response_->challenges.emplace_back(value);
   });
+  if (*status < 200) return {};
+  if (*status == 401)
+    return Fail(ErrorCode::kInvalidArgument,
+                "status 401: it wants a user and a password: http://USER:PASSWORD@HOST/...");
+  const bool later = *status >= 500 || *status == 408 || *status == 429;
+  if (*status != 200)
+    return Fail(later ? ErrorCode::kIo : ErrorCode::kInvalidArgument, fmt::format("status {}", *status));
   if (!SameName(std::string_view(type).substr(0, 9), "multipart"))
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("it sends {}, not multipart/x-mixed-replace", Quoted(type)));
   boundary_ = BoundaryOf(type);
   if (boundary_.size() > 200) return Corrupt("the boundary is too long");
   if (!boundary_.starts_with("--")) boundary_ = "--" + boundary_;
-  begun_ = true;
-  raw_.erase(0, end + 4);
-  if (!chunked_) body_ = std::exchange(raw_, {});
-  return true;
+  return {};
 }
 
 Status MultipartReader::ReadPartHead(std::string_view head) {
@@ -146,49 +189,121 @@ Status MultipartReader::ReadPartHead(std::string_view head) {
   return {};
 }
 
-Result<std::optional<MultipartReader::Part>> MultipartReader::Next() {
-  if (!begun_ && !TRY(ReadHead())) return std::optional<Part>();
-  if (chunked_) TRY_STATUS(Dechunk());
-  std::string_view rest = std::string_view(body_).substr(at_);
-  if (!in_part_) {
-    const size_t mark = rest.find(boundary_);
-    if (mark == std::string_view::npos) {
-      if (rest.size() > options_.max_head) return Corrupt("there is no boundary where a part should begin");
-      ended_ = ended_ || last_chunk_;
-      return std::optional<Part>();
-    }
-    if (rest.substr(mark + boundary_.size()).starts_with("--\r\n")) {
-      ended_ = true;
-      return std::optional<Part>();
-    }
-    const size_t end = rest.find("\r\n\r\n", mark);
-    if (end == std::string_view::npos) {
-      if (rest.size() - mark > options_.max_head)
-        return Fail(ErrorCode::kOverloaded, "a part's headers are too long");
-      return std::optional<Part>();
-    }
-    TRY_STATUS(ReadPartHead(rest.substr(mark + boundary_.size(), end - mark - boundary_.size())));
-    at_ += end + 4;
-    in_part_ = true;
-    rest = std::string_view(body_).substr(at_);
+// Servers write another delimiter than they declare, with two dashes more or less: the first line that looks
+// like one is it.
+Result<bool> MultipartReader::FindBoundary() {
+  std::string_view text = rest();
+  text.remove_prefix(std::min(text.find_first_not_of("\r\n"), text.size()));
+  const size_t line = text.find('\n');
+  if (line == std::string_view::npos) {
+    if (text.size() > options_.max_head) return Corrupt("there is no boundary where a part should begin");
+    return false;
   }
-  size_t size = 0;
-  if (length_) {
-    if (rest.size() < *length_) return std::optional<Part>();
-    size = *length_;
-  } else {
-    size = rest.find("\r\n" + boundary_);
-    if (size == std::string_view::npos) {
-      if (rest.size() > options_.max_part)
-        return Fail(ErrorCode::kOverloaded, "a frame without a length is over the limit");
-      return std::optional<Part>();
-    }
+  const std::string_view first = Trim(text.substr(0, line));
+  if (first.size() <= 200 && first.starts_with("--") && first != boundary_ + "--") {
+    boundary_ = first;
+  } else if (first.size() <= 200 && first.size() > 2 && "--" + std::string(first) == boundary_) {
+    boundary_ = first;
   }
-  Part part{std::string(rest.substr(0, size)), timestamp_};
+  boundary_seen_ = true;
+  return true;
+}
+
+// False: more bytes are needed, or the stream has ended.
+Result<bool> MultipartReader::BeginPart() {
+  if (!boundary_seen_ && !TRY(FindBoundary())) return false;
+  const size_t mark = rest().find(boundary_);
+  if (mark == std::string_view::npos) {
+    if (rest().size() > options_.max_head) return Corrupt("there is no boundary where a part should begin");
+    return false;
+  }
+  const std::string_view after = rest().substr(mark + boundary_.size());
+  if (after.starts_with("--")) {
+    ended_ = true;
+    return false;
+  }
+  const auto end = FindHeadEnd(after);
+  if (!end) {
+    if (after.size() > options_.max_head)
+      return Fail(ErrorCode::kOverloaded, "a part's headers are too long");
+    return false;
+  }
+  TRY_STATUS(ReadPartHead(after.substr(0, end->end)));
+  at_ += mark + boundary_.size() + end->next;
+  in_part_ = true;
+  doubtful_ = false;
+  searched_ = 0;
+  return true;
+}
+
+// Where the line begins that is the next delimiter, from the part's begin.
+std::optional<size_t> MultipartReader::FindDelimiter(std::string_view text) {
+  const std::string line = "\n" + boundary_;
+  const size_t found = text.find(line, searched_);
+  if (found != std::string_view::npos) return found + 1;
+  searched_ = text.size() - std::min(text.size(), line.size());
+  return std::nullopt;
+}
+
+// The bytes of the part, once they are known. A length is believed where the data is a whole JPEG, or a
+// delimiter follows; else the next delimiter ends the part.
+Result<std::optional<size_t>> MultipartReader::PartSize() {
+  const std::string_view text = rest();
+  const bool arrived = length_ && text.size() >= *length_;
+  if (arrived) {
+    if (IsWholeJpeg(text.substr(0, *length_))) return length_;
+    std::string_view after = text.substr(*length_);
+    after.remove_prefix(std::min(after.find_first_not_of("\r\n"), after.size()));
+    if (after.starts_with(boundary_)) return length_;
+    if (boundary_.starts_with(after.substr(0, boundary_.size()))) return std::optional<size_t>();
+  }
+  if (arrived && std::exchange(doubtful_, false)) searched_ = 0;
+  const auto delimiter = FindDelimiter(text);
+  if (!delimiter) {
+    if (text.size() > options_.max_part)
+      return Fail(ErrorCode::kOverloaded, "a frame without a delimiter is over the limit");
+    return std::optional<size_t>();
+  }
+  const std::string_view data = WithoutLineEnd(text.substr(0, *delimiter));
+  // Before its length has come, bytes of a picture may look like a delimiter.
+  if (length_ && !arrived && !IsWholeJpeg(data)) {
+    searched_ = *delimiter;
+    doubtful_ = true;
+    return std::optional<size_t>();
+  }
+  wrong_length_ = length_ && *length_ != data.size() && *length_ != *delimiter;
+  return data.size();
+}
+
+MultipartReader::Part MultipartReader::TakePart(size_t size) {
+  Part part{std::string(rest().substr(0, size)), timestamp_, std::exchange(wrong_length_, false)};
   body_.erase(0, at_ + size);
   at_ = 0;
   in_part_ = false;
-  return std::optional(std::move(part));
+  return part;
+}
+
+Result<std::optional<MultipartReader::Part>> MultipartReader::Next() {
+  if (!begun_ && !TRY(ReadHead())) return std::optional<Part>();
+  if (chunked_) TRY_STATUS(Dechunk());
+  if (!in_part_ && !TRY(BeginPart())) {
+    ended_ = ended_ || last_chunk_;
+    return std::optional<Part>();
+  }
+  const auto size = TRY(PartSize());
+  if (size) return std::optional(TakePart(*size));
+  if (!last_chunk_) return std::optional<Part>();
+  ended_ = true;
+  return Close();
+}
+
+std::optional<MultipartReader::Part> MultipartReader::Close() {
+  if (!in_part_) return std::nullopt;
+  const std::string_view data = WithoutLineEnd(rest());
+  const bool whole = IsWholeJpeg(data);
+  if (!whole && (!length_ || data.size() != *length_)) return std::nullopt;
+  wrong_length_ = length_ && *length_ != data.size() && *length_ != rest().size();
+  return TakePart(rest().size());
 }
 
 }  // namespace weir::watch

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dataset/preparer.h"
+#include "watch/picture_turn.h"
 
 namespace weir::watch {
 namespace {
@@ -136,6 +137,7 @@ Result<image::Pixels> JpegFrames::DecodeAt(std::span<const std::byte> jpeg, cons
                           image::ShrunkSide(info.height, shrink)};
   const auto decoded = decoder_.Decode(jpeg, info, all, {.max_pixels = max_pixels, .shrink = shrink}, pixels);
   if (!decoded) return std::unexpected(Words(decoded.error()));
+  if (info.orientation > 1) pixels = Turned(pixels, image::TurnOf(info.orientation));
   if (pixels.channels == 3) return pixels;
   image::Pixels rgb{.width = pixels.width, .height = pixels.height, .channels = 3};
   rgb.data.resize(pixels.data.size() * 3);

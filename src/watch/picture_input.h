@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "dataset/recipe.h"
 #include "image/decode.h"
+#include "image/exif.h"
 #include "image/planar.h"
 #include "image/resize.h"
 #include "watch/tracker.h"
@@ -41,12 +42,15 @@ class InputMaker {
 // Decodes JPEGs one after the other. One thread at a time.
 class JpegFrames {
  public:
-  // RGB pixels at 1/shrink of the size, where `shrink_for` tells the shrink from width and height. kCorrupt
-  // for what is damaged or no JPEG; kUnsupported for a header that declares more than `max_pixels`.
+  // RGB pixels, upright by EXIF, at 1/shrink of the size, where `shrink_for` tells the shrink from the
+  // upright width and height. kCorrupt for what is damaged or no JPEG; kUnsupported for a header that
+  // declares more than `max_pixels`.
   template <typename ShrinkRule>
   Result<image::Pixels> Decode(std::span<const std::byte> jpeg, int64_t max_pixels, ShrinkRule shrink_for) {
     const image::PictureInfo info = TRY(ReadInfo(jpeg, max_pixels));
-    return DecodeAt(jpeg, info, max_pixels, shrink_for(info.width, info.height));
+    const bool lies = image::TurnOf(info.orientation).transposed;
+    const int width = lies ? info.height : info.width, height = lies ? info.width : info.height;
+    return DecodeAt(jpeg, info, max_pixels, shrink_for(width, height));
   }
 
  private:

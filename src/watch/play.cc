@@ -29,6 +29,17 @@ struct Outputs {
   std::unique_ptr<IdentityLookup> lookup;
 };
 
+// A path that is no stream is told before a model is loaded.
+Status CheckFiles(const WatchOptions& options, const Clock& clock) {
+  for (const StreamSpec& spec : options.streams) {
+    if (spec.kind != StreamKind::kFile) continue;
+    const auto source = TRY(MakeSource(spec, options.source, clock));
+    if (const Status there = source->Connect(clock.Now() + options.source.connect_timeout); !there)
+      return Context("stream", there.error());
+  }
+  return {};
+}
+
 Status Open(const WatchRequest& request, const Clock& clock, Outputs& outputs) {
   if (!request.events.empty()) outputs.events = TRY_CONTEXT(LineWriter::Create(request.events), "--events");
   if (!request.frames.empty()) outputs.frames = TRY_CONTEXT(LineWriter::Create(request.frames), "--frames");
@@ -56,6 +67,7 @@ WatchHooks HooksFor(const WatchRequest& request, Outputs& outputs, const PlayHoo
   }
   if (outputs.frames)
     made.on_frame = [&outputs](const results::WatchFrame& frame) { outputs.frames->Add(frame.ToLine()); };
+  made.note = hooks.note;
   made.progress = [&hooks](double elapsed_s, const WatchResult::Frames& counts) {
     hooks.progress(elapsed_s, counts.answered, counts.captured,
                    fmt::format(", {} in time", Count(counts.in_time)));
@@ -103,6 +115,7 @@ Result<WatchResult> WatchOnce(const WatchRequest& request, const WatchOptions& o
 Result<WatchResult> PlayWatch(const WatchRequest& request, const monitor::ServerAccess& access,
                               const PlayHooks& hooks, const Clock& clock, const std::stop_token& stop) {
   const WatchOptions options = TRY(CompleteRequest(request));
+  TRY_STATUS(CheckFiles(options, clock));
   Outputs outputs;
   TRY_STATUS(Open(request, clock, outputs));
   if (outputs.live) hooks.note("the live page: " + outputs.live->url());

@@ -50,10 +50,7 @@ class Follower {
         options_.policy == DropPolicy::kNonReference || options_.policy == DropPolicy::kToKeyFrame;
     source_options.skip_to_key = options_.policy == DropPolicy::kToKeyFrame;
     auto source = MakeSource(spec, source_options, clock_);
-    if (!source) {
-      tally_.Fault(index_, KindOf(source.error(), true), source.error().message);
-      return;
-    }
+    if (!source) return Refuse(source.error());
     Duration pause = kFirstPause;
     while (!stop.stop_requested()) {
       const Status connected = (*source)->Connect(clock_.Now() + options_.source.connect_timeout);
@@ -61,8 +58,11 @@ class Follower {
         tally_.Connected(index_);
         if (ReadUntilFault(**source, stop, pause)) break;
       } else {
+        if (IsForGood(connected.error())) {
+          Refuse(connected.error());
+          break;
+        }
         tally_.Fault(index_, KindOf(connected.error(), true), connected.error().message);
-        if (connected.error().code == ErrorCode::kUnsupported) break;
       }
       const Instant again = clock_.Now() + pause;
       pause = std::min(pause * 2, kLongestPause);
@@ -78,34 +78,56 @@ class Follower {
   }
 
   // After Follow.
+  // The reason why no frame can ever come of it; nullopt if one came, or might have.
+  const std::optional<Error>& refusal() const { return refusal_; }
   std::optional<int64_t> produced() const { return produced_; }
   Duration made_cpu() const { return made_cpu_; }
 
  private:
+  StreamKind kind() const { return options_.streams[static_cast<size_t>(index_)].kind; }
+  // A camera that was there may answer strangely while it starts again.
+  bool IsForGood(const Error& error) const {
+    if (error.code == ErrorCode::kUnsupported || kind() == StreamKind::kFile) return true;
+    return !had_frame_ && (error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kNotFound);
+  }
+  void Refuse(const Error& error) {
+    tally_.Fault(index_, KindOf(error, !had_frame_), error.message);
+    if (!had_frame_) refusal_ = error;
+  }
+  // A file keeps its own pace, with gaps of any length.
+  bool may_stall() const { return kind() != StreamKind::kFile; }
+
   // Returns whether the stream is over, or is to be left.
   bool ReadUntilFault(Source& source, const std::stop_token& stop, Duration& pause) {
     Instant last = clock_.Now();
     while (!stop.stop_requested()) {
       const Instant stalled = last + options_.source.stall_timeout;
-      auto frame = source.Read(std::min(clock_.Now() + kLook, stalled));
+      const Instant look = clock_.Now() + kLook;
+      auto frame = source.Read(may_stall() ? std::min(look, stalled) : look);
       if (frame) {
         if (!*frame) return true;
         last = clock_.Now();
         pause = kFirstPause;
+        had_frame_ = true;
         if ((*frame)->lost_before > 0) tally_.Lost(index_, (*frame)->lost_before);
         decode_cpu_ += (*frame)->decode_time;
-        if (!(*frame)->fault.empty()) tally_.Fault(index_, (*frame)->fault, (*frame)->fault_words);
+        if (!(*frame)->fault.empty())
+          tally_.Faults(index_, (*frame)->fault, (*frame)->fault_words, (*frame)->fault_count);
         pipeline_.Offer(index_, **std::move(frame));
         continue;
       }
       if (frame.error().code == ErrorCode::kDeadline) {
-        if (clock_.Now() < stalled) continue;
+        if (clock_.Now() < stalled || !may_stall()) continue;
         tally_.Fault(index_, "stalled",
                      fmt::format("no frame for {:.1f} s", Seconds(options_.source.stall_timeout)));
         return false;
       }
+      if (IsForGood(frame.error())) {
+        Refuse(frame.error());
+        return true;
+      }
       tally_.Fault(index_, KindOf(frame.error(), false), frame.error().message);
-      return frame.error().code == ErrorCode::kUnsupported;
+      return false;
     }
     return true;
   }
@@ -115,9 +137,26 @@ class Follower {
   Pipeline& pipeline_;
   Tally& tally_;
   const Clock& clock_;
+  bool had_frame_ = false;
+  std::optional<Error> refusal_;
   std::optional<int64_t> produced_;
   Duration made_cpu_{}, decode_cpu_{};
 };
+
+// The first fault. It is the user's to mend where every stream is refused for good.
+Status WhyNoFrame(const results::WatchResult& result,
+                  const std::vector<std::unique_ptr<Follower>>& followers) {
+  const bool refused =
+      std::ranges::all_of(followers, [](const auto& follower) { return follower->refusal().has_value(); });
+  for (const auto& stream : result.per_stream) {
+    if (stream.faults.empty()) continue;
+    const auto& fault = stream.faults.front();
+    return Fail(
+        refused ? ErrorCode::kInvalidArgument : ErrorCode::kIo,
+        fmt::format("no stream gave a frame; stream {}: {}: {}", stream.name, fault.kind, fault.message));
+  }
+  return {};
+}
 
 std::string NameOf(const WatchModels& models) {
   return models.infer ? models.infer->name() : models.detect->name();
@@ -314,6 +353,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
         told = now;
         hooks.progress(Seconds(now - begin), tally.frames());
       }
+      if (hooks.note) std::ranges::for_each(tally.TakeNews(), hooks.note);
       if (hooks.live != nullptr && now - shown >= kShowEvery) {
         shown = now;
         hooks.live->Update(LiveOf(tally, options, models, now - begin, false));
@@ -355,14 +395,7 @@ Result<results::WatchResult> WatchStreams(const WatchOptions& given, const Watch
   if (result.frames.captured > 0)
     result.cpu_ms_per_frame = 1e3 * (cpu_s - result.made_cpu_s) / static_cast<double>(result.frames.captured);
   result.bottleneck = FindStreamBottleneck(shares);
-  if (result.frames.captured == 0 && !interrupted) {
-    for (const auto& stream : result.per_stream) {
-      if (stream.faults.empty()) continue;
-      const auto& fault = stream.faults.front();
-      return Fail(ErrorCode::kIo, fmt::format("no stream gave a frame; stream {}: {}: {}", stream.name,
-                                              fault.kind, fault.message));
-    }
-  }
+  if (result.frames.captured == 0 && !interrupted) TRY_STATUS(WhyNoFrame(result, followers));
   return result;
 }
 

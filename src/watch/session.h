@@ -56,11 +56,13 @@ struct WatchHooks {
   std::function<void(const results::WatchEvent&)> on_event;
   // About five times a second, on the thread that runs.
   std::function<void(double elapsed_s, const results::WatchResult::Frames&)> progress;
+  // A stream's first fault of each kind, when it happens, on the thread that runs.
+  std::function<void(const std::string&)> note;
 };
 
 // Follows the streams until they end, `options.duration` is over or `stop` is asked for. Threads: "stream-N",
-// and the pipeline's. A stream's fault ends or reconnects that stream alone. kIo if no stream ever gave a
-// frame, with the first stream's fault.
+// and the pipeline's. A stream's fault ends or reconnects that stream alone. If no stream ever gave a
+// frame: kInvalidArgument where all are refused for good, else kIo, with the first stream's fault.
 Result<results::WatchResult> WatchStreams(const WatchOptions& options, const WatchModels& models,
                                           const WatchHooks& hooks, const Clock& clock,
                                           const std::stop_token& stop);

@@ -34,6 +34,7 @@ struct SourceFrame {
   int width = 0, height = 0;  // of the coded picture, where the source decodes
   std::optional<DropCause> dropped;
   std::string fault, fault_words;  // a fault of the stream that came with it; empty: none
+  int64_t fault_count = 1;         // how often
 };
 
 struct SourceOptions {

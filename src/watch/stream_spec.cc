@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/secrets.h"
 #include "base/text.h"
 #include "watch/frame_code.h"
+#include "watch/stream_url.h"
 
 namespace weir::watch {
 namespace {
@@ -158,19 +160,8 @@ Status ParseCamera(std::string_view text, StreamSpec& spec) {
 
 }  // namespace
 
-std::string WithoutPassword(std::string_view url) {
-  const size_t scheme = url.find("://");
-  if (scheme == std::string_view::npos) return std::string(url);
-  const size_t begin = scheme + 3, end = std::min(url.find('/', begin), url.size());
-  const size_t at = url.substr(begin, end - begin).rfind('@');
-  if (at == std::string_view::npos) return std::string(url);
-  const size_t colon = url.substr(begin, at).find(':');
-  if (colon == std::string_view::npos) return std::string(url);
-  return fmt::format("{}:***{}", url.substr(0, begin + colon), url.substr(begin + at));
-}
-
 Result<StreamSpec> ParseStream(const std::string& text) {
-  StreamSpec spec{.text = text, .name = WithoutPassword(text)};
+  StreamSpec spec{.text = text, .name = WithoutSecrets(text)};
   if (text.starts_with("made:")) {
     auto made = ParseMade(std::string_view(text).substr(5));
     if (!made) return Context("stream " + Quoted(text), made.error());
@@ -182,10 +173,10 @@ Result<StreamSpec> ParseStream(const std::string& text) {
     if (!read) return Context("stream " + Quoted(text), read.error());
     return spec;
   }
-  if (text.starts_with("http://")) {
-    spec.kind = StreamKind::kMjpegHttp;
-  } else if (text.starts_with("rtsp://")) {
-    spec.kind = StreamKind::kRtsp;
+  if (text.starts_with("http://") || text.starts_with("rtsp://")) {
+    const bool rtsp = text.starts_with("rtsp");
+    spec.kind = rtsp ? StreamKind::kRtsp : StreamKind::kMjpegHttp;
+    TRY_CONTEXT(SplitStreamUrl(text, rtsp ? kRtspPort : kHttpPort), "stream " + Quoted(spec.name));
   } else if (text.find("://") != std::string::npos) {
     return Invalid(fmt::format("stream {}: give made:..., http://..., rtsp://..., /dev/videoN or a file",
                                Quoted(spec.name)));

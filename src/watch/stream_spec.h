@@ -52,7 +52,7 @@ enum class StreamKind { kMade, kMjpegHttp, kFile, kRtsp, kCamera };
 struct StreamSpec {
   StreamKind kind = StreamKind::kMade;
   std::string text;  // as given
-  std::string name;  // for people and results: `text` without a password
+  std::string name;  // for people and results: `text` without passwords
   std::string path;  // of a file or a device
   MadeSpec made;
   CameraSpec camera;
@@ -62,8 +62,5 @@ struct StreamSpec {
 // path. kInvalidArgument
 // names the stream and what is wrong with it.
 Result<StreamSpec> ParseStream(const std::string& text);
-
-// Returns the URL with "***" in place of a password.
-std::string WithoutPassword(std::string_view url);
 
 }  // namespace weir::watch

@@ -99,14 +99,22 @@ void Tally::Lost(int stream, int64_t frames) {
   }
 }
 
-void Tally::Fault(int stream, std::string_view kind, const std::string& message) {
+void Tally::Faults(int stream, std::string_view kind, const std::string& message, int64_t count) {
   MutexLock lock(mutex_);
   Counts& mine = *streams_[static_cast<size_t>(stream)];
   WatchResult::Fault& fault = mine.faults[std::string(kind)];
-  if (fault.count++ == 0) {
+  if (fault.count == 0) {
     fault.kind = kind;
     fault.message = EscapeBytes(message.substr(0, 500));
+    news_.push_back(
+        fmt::format("stream {}: {}: {}", options_.names[static_cast<size_t>(stream)], kind, fault.message));
   }
+  fault.count += count;
+}
+
+std::vector<std::string> Tally::TakeNews() {
+  MutexLock lock(mutex_);
+  return std::exchange(news_, {});
 }
 
 void Tally::CaptureError(int stream, Duration error) {

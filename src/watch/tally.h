@@ -38,7 +38,12 @@ class Tally final : public FrameSink {
 
   void Ended(const FrameRecord& record, const FrameResult& result) override;
   void Lost(int stream, int64_t frames) override;
-  void Fault(int stream, std::string_view kind, const std::string& message) override;
+  void Fault(int stream, std::string_view kind, const std::string& message) override {
+    Faults(stream, kind, message, 1);
+  }
+  void Faults(int stream, std::string_view kind, const std::string& message, int64_t count);
+  // The first fault of each kind of each stream since the last call, in words.
+  std::vector<std::string> TakeNews();
   void CaptureError(int stream, Duration error) override;
   void Connected(int stream);
 
@@ -56,6 +61,7 @@ class Tally final : public FrameSink {
   mutable Mutex mutex_;
   std::vector<std::unique_ptr<Counts>> streams_ GUARDED_BY(mutex_);
   std::array<stats::Histogram, kStages> stages_ GUARDED_BY(mutex_);
+  std::vector<std::string> news_ GUARDED_BY(mutex_);
   stats::Histogram latency_ GUARDED_BY(mutex_), without_delay_ GUARDED_BY(mutex_);
   int64_t in_time_without_ GUARDED_BY(mutex_) = 0;
   int64_t objects_ GUARDED_BY(mutex_) = 0, embeddings_ GUARDED_BY(mutex_) = 0,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 #include "object/curl_transport.h"
 #include "watch/stream_spec.h"
@@ -21,7 +22,7 @@ constexpr uint64_t kMostAnswer = 64 << 10;  // bytes of an answer, which says no
 Result<std::unique_ptr<Webhook>> Webhook::Create(const std::string& url, const Clock& clock) {
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return Fail(ErrorCode::kInvalidArgument, fmt::format("--webhook {}: give http://... or https://...",
-                                                         EscapeBytes(WithoutPassword(url))));
+                                                         EscapeBytes(WithoutSecrets(url))));
   return std::make_unique<Webhook>(url, object::MakeCurlTransport(clock, ""), WebhookQueue::Options{}, clock);
 }
 
