@@ -281,6 +281,155 @@ def test_half_sent_messages_take_bounded_memory_for_a_bounded_time(model, serve,
     assert server.says("gRPC, 127.0.0.1: a connection was closed")
 
 
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
+
+
+class Flood(threading.Thread):
+    """Sends what `of(stream)` gives for one stream after the other, on connection after connection, until it is stopped."""
+
+    def __init__(self, address, of, at_once=64, connections=1):
+        super().__init__(daemon=True)
+        self.address, self.of, self.at_once = address, of, at_once
+        self.connections, self.ended = connections, threading.Event()
+        self.sent = self.closed = 0
+
+    def run(self):
+        while not self.ended.is_set():
+            with contextlib.suppress(OSError), socket.create_connection(self.address, timeout=5) as client:
+                client.sendall(PREFACE)
+                self.pump(client)
+
+    def pump(self, client):
+        stream = 1
+        try:
+            while not self.ended.is_set():
+                client.sendall(b"".join(self.of(s) for s in range(stream, stream + 2 * self.at_once, 2)))
+                stream += 2 * self.at_once
+                self.sent += self.at_once
+                with contextlib.suppress(BlockingIOError):
+                    if not client.recv(1 << 16, socket.MSG_DONTWAIT):
+                        raise ConnectionResetError
+        except OSError:
+            self.closed += 1
+
+
+def fields(path, incremental=False):
+    """A request's headers; `incremental`: they enter the table, so that the next ones are a byte each."""
+    pairs = [(b":path", path.encode()), (b":authority", b"x"), (b"content-type", b"application/grpc"), (b"te", b"trailers")]
+    return b"\x83\x86" + b"".join((b"\x40" if incremental else b"\x00") + literal(*pair)[1:] for pair in pairs)
+
+
+def rapid_reset(path):
+    block = fields(path)
+    return lambda stream: frame(HEADERS, 4, stream, block) + frame(RESET, 0, stream, struct.pack(">I", 8))
+
+
+def rapid_reset_in_few_bytes(stream):
+    block = fields(LIVE, incremental=True) if stream == 1 else b"\x83\x86\xc1\xc0\xbf\xbe"
+    return frame(HEADERS, 4, stream, block) + frame(RESET, 0, stream, struct.pack(">I", 8))
+
+
+def ended_and_reset(stream):
+    return frame(HEADERS, 4, stream, fields(LIVE)) + frame(DATA, 1, stream, message(b"")) + frame(RESET, 0, stream, struct.pack(">I", 8))
+
+
+def unknown_method(stream):
+    return frame(HEADERS, 5, stream, fields("/inference.GRPCInferenceService/None"))
+
+
+def no_bytes_in_stream(stream):
+    return frame(HEADERS, 4, stream, fields(INFER)) + frame(DATA, 1, stream) + frame(RESET, 0, stream, struct.pack(">I", 8))
+
+
+def probe_seconds(server, count=100):
+    """Seconds of HTTP health probes, each on a connection of its own."""
+    host, port = server.facts["http"]["url"].removeprefix("http://").strip("/").split(":")
+    times = []
+    for _ in range(count):
+        begin = time.monotonic()
+        with socket.create_connection((host, int(port)), timeout=10) as client:
+            client.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b" 200 " in client.recv(4096)
+        times.append(time.monotonic() - begin)
+        time.sleep(0.02)
+    return sorted(times)
+
+
+@pytest.mark.parametrize("of", [rapid_reset(INFER), rapid_reset(WATCH), rapid_reset_in_few_bytes, ended_and_reset, unknown_method, no_bytes_in_stream],
+                         ids=["infer", "watch", "few_bytes", "ended", "unknown", "empty"])
+def test_rapid_reset_takes_neither_memory_nor_the_server(model, serve, of):
+    seconds, limit = (10 if FULL_SIZE else 3), 256
+    server = serve("--model-repository", model, "--max-in-flight-mb", limit)
+    assert is_live(server)
+    before = peak = resident_mib(server)
+    floods = [Flood(grpc_address(server), of) for _ in range(2)]
+    for flood in floods:
+        flood.start()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        peak = max(peak, resident_mib(server))
+        time.sleep(0.02)
+    times = probe_seconds(server)
+    assert live_within(server, 5), "an honest client is served meanwhile"
+    for flood in floods:
+        flood.ended.set()
+    for flood in floods:
+        flood.join(20)
+    assert live_within(server, 1), "and at once afterwards"
+    sent, closed = sum(f.sent for f in floods), sum(f.closed for f in floods)
+    until = time.monotonic() + 10
+    while resident_mib(server) > before + 64 and time.monotonic() < until:
+        time.sleep(0.2)
+    print(f"{sent} streams on {closed} connections; MiB {before:.0f}, {peak:.0f} at the most, {resident_mib(server):.0f} after; "
+          f"probes {1000 * times[50]:.1f} ms, p99 {1000 * times[98]:.1f} ms")
+    assert peak < before + limit + 200
+    assert resident_mib(server) <= before + 64
+    assert times[98] < (0.05 if FULL_SIZE else 0.5)
+    if of is rapid_reset_in_few_bytes:
+        assert server.metrics()['weir_grpc_connections_closed_total{reason="resets"}'] >= 1
+        assert server.says("rapid reset")
+
+
+def test_calls_that_are_begun_and_never_go_on_share_the_memory(model, serve):
+    limit = 256  # 8,192 calls
+    server = serve("--model-repository", model, "--max-in-flight-mb", limit)
+    assert is_live(server)
+    before = resident_mib(server)
+    block = fields(INFER)
+    clients = [socket.create_connection(grpc_address(server), timeout=5) for _ in range(100)]
+    for client in clients:
+        with contextlib.suppress(OSError):
+            client.sendall(PREFACE + b"".join(frame(HEADERS, 4, stream, block) for stream in range(1, 2001, 2)))
+    time.sleep(1)
+    peak = resident_mib(server)
+    print(f"MiB {before:.0f} before, {peak:.0f} with 100,000 calls begun")
+    assert peak < before + limit + 200
+    assert server.metrics()['weir_grpc_connections_closed_total{reason="calls"}'] >= 1
+    assert live_within(server, 1)
+    for client in clients:
+        client.close()
+
+
+def test_a_client_that_cancels_what_has_begun_is_left_alone(model, serve):
+    server = serve("--model-repository", model)
+    connection = Http2(grpc_address(server))
+    for _ in range(5000):
+        stream = connection.start(WATCH)
+        connection.socket.sendall(frame(DATA, 1, stream, message(b"")))
+        with connection.changed:
+            assert connection.changed.wait_for(lambda: connection.closed or stream in connection.messages, 20)  # noqa: B023
+        assert not connection.closed
+        connection.socket.sendall(frame(RESET, 0, stream, struct.pack(">I", 8)))
+    assert connection.call(LIVE) == b"\x08\x01"
+
+
+def test_malformed_messages_are_counted(model, serve):
+    server = serve("--model-repository", model)
+    connection = Http2(grpc_address(server))
+    assert connection.call(INFER, b"\xff\xff\xff") is None
+    assert server.metrics()['weir_requests_refused_total{reason="malformed"}'] == 1
+
+
 @pytest.mark.timing
 def test_a_trickle_is_no_progress(model, serve):
     server = serve("--model-repository", model, "--message-timeout-secs", 1.5)

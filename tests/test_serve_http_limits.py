@@ -378,3 +378,87 @@ def test_a_port_in_use_is_told_with_its_server_its_address_and_its_flag(weir, se
     flags = [part for each, port in ports.items() for part in (f"--{each}-port", port)]
     said = weir.run("serve", "--model-repository", tmp_path / "models", *flags, status=1).stderr.decode()
     assert f"{name} port {ports[kind]} is in use on 127.0.0.1; choose another with --{kind}-port" in said
+
+
+def many_keys(size):
+    keys = (f'"{i:x}":0' for i in range(size))
+    text, length = [], 2
+    for key in keys:
+        length += len(key) + 1
+        if length > size:
+            break
+        text.append(key)
+    return ("{" + ",".join(text) + "}").encode()
+
+
+def json_bodies():
+    keys = many_keys(1 << 20)
+    return {"keys": keys, "keys_63k": many_keys(63 << 10), "parameters": b'{"parameters":' + keys[:(1 << 20) - 40].rsplit(b",", 1)[0] + b"}}",
+            "array": b'{"ready":[' + b"0," * 500_000 + b"0]}", "deep": b"[" * 500_000}
+
+
+@pytest.mark.parametrize("kind", sorted(json_bodies()))
+@pytest.mark.parametrize("control", [(), ("--model-control-mode", "explicit")], ids=["none", "explicit"])
+@pytest.mark.timing
+def test_json_with_many_keys_holds_nobody_up(serve, tmp_path, kind, control):
+    put_identity(tmp_path / "models", "m")
+    server = serve("--model-repository", tmp_path / "models", *control, *(("--load-model", "m") if control else ()), "--allow-client-shm")
+    body = json_bodies()[kind]
+    paths = ["/v2/repository/index", "/v2/repository/models/m/load", "/v2/repository/models/m/unload", "/v2/systemsharedmemory/region/r/register"]
+    stop, statuses = threading.Event(), set()
+
+    def attack(path):
+        while not stop.is_set():
+            begin = time.monotonic()
+            statuses.add(raw(server, request("POST", path, "Content-Type: application/json", "Inference-Header-Content-Length: 0", body=body))[0])
+            assert time.monotonic() - begin < 5
+
+    threads = [threading.Thread(target=attack, args=(path,)) for path in paths]
+    for thread in threads:
+        thread.start()
+    try:
+        time.sleep(0.2)
+        times = probe_times(server)
+        print(f"{kind}: median {1000 * times[50]:.1f} ms, p99 {1000 * times[98]:.1f} ms")
+        assert times[98] < 0.05
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert statuses <= {400, 501, 503}, statuses
+
+
+def test_control_bodies_have_a_limit_of_members(serve, tmp_path):
+    put_identity(tmp_path / "models", "m")
+    server = serve("--model-repository", tmp_path / "models", "--model-control-mode", "explicit", "--load-model", "m")
+    index = lambda body: raw(server, request("POST", "/v2/repository/index", "Content-Type: application/json", body=body))  # noqa: E731
+    assert index(b'{"ready":true,' + b",".join(b'"%d":0' % i for i in range(4095)) + b"}")[0] == 200
+    status, _, said = index(b'{"ready":true,' + b",".join(b'"%d":0' % i for i in range(4096)) + b"}")
+    assert status == 400 and b"more than 4097 values" in said
+    config = json.dumps({"parameters": {"config": json.dumps({"parameters": {f"{i}": {"string_value": ""} for i in range(4096)}})}}).encode()
+    status, _, said = raw(server, request("POST", "/v2/repository/models/m/load", "Content-Type: application/json", body=config))
+    assert status == 400 and b"more than 4097 values" in said
+
+
+def test_who_may_not_load_learns_so_before_the_body_is_read(serve, tmp_path):
+    put_identity(tmp_path / "models", "m")
+    server = serve("--model-repository", tmp_path / "models")
+    for what in ("load", "unload"):
+        status, _, said = raw(server, request("POST", f"/v2/repository/models/m/{what}", "Content-Type: application/json", body=b"no JSON"))
+        assert status == 501 and b"--model-control-mode explicit" in said
+
+
+def test_malformed_requests_move_a_metric(serve, tmp_path):
+    put_identity(tmp_path / "models", "m")
+    server = serve("--model-repository", tmp_path / "models")
+    infer = lambda body, *headers: raw(server, request("POST", "/v2/models/m/infer", "Content-Type: application/json", *headers, body=body))[0]  # noqa: E731
+    invalid = 'weir_requests_refused_total{model="m",reason="invalid",version="1"}'
+    before = server.metrics()[invalid]
+    assert infer(b"{") == 400
+    assert infer(b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,16],"data":[1,2]}]}') == 400
+    text = b'{"inputs":[{"name":"x","datatype":"FP32","shape":[1,16],"parameters":{"binary_data_size":64}}]}'
+    assert infer(text + bytes(8), f"Inference-Header-Content-Length: {len(text)}") == 400
+    assert server.metrics()[invalid] == before + 3
+    malformed = refused(server, "malformed")
+    assert raw(server, b"nonsense\r\n\r\n")[0] == 400
+    assert refused(server, "malformed") == malformed + 1

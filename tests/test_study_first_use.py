@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -91,6 +92,9 @@ def test_a_page_shows_the_study_while_it_runs(place, tmp_path):
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
         url = next(line.split()[-1] for line in running.stderr if "the study's page" in line)
         pages = []
+        for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5)
         while running.poll() is None:
             try:
                 pages.append(urllib.request.urlopen(url, timeout=5).read().decode())

@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 import conftest
@@ -714,6 +715,31 @@ def test_the_live_page_has_state_frames_and_metrics(weir, made):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(url + "frame/7.jpg")
     assert b"--live" in weir.run("watch", "made:", "--classify", made[0], "--live", "here", status=2).stderr
+
+
+def status_of(url, *headers):
+    place = urllib.parse.urlparse(url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as client:
+        client.sendall("\r\n".join([f"GET {place.path} HTTP/1.1", *headers, "Connection: close", "", ""]).encode())
+        return int(client.recv(4096).split()[1])
+
+
+def test_the_live_page_is_for_this_machine_and_stays_there(weir, made):
+    with live_page("made:fps=20,size=320x240", "--classify", made[0], *ENGINE, "--deadline", "1s") as url:
+        for path in ("", "state.json", "metrics", "frame/0.jpg"):
+            assert status_of(url + path, "Host: localhost") == 200
+            assert status_of(url + path, "Host: evil.example") == 403
+            assert status_of(url + path, "Host: localhost", "Origin: http://evil.example") == 403
+        half = [socket.create_connection(("127.0.0.1", urllib.parse.urlparse(url).port)) for _ in range(200)]
+        for index, client in enumerate(half):
+            with contextlib.suppress(OSError):
+                client.sendall(b"GET / HT" if index % 2 else b"")
+        begin = time.monotonic()
+        for _ in range(20):
+            assert status_of(url + "metrics", "Host: localhost") == 200
+        assert time.monotonic() - begin < 5
+        for client in half:
+            client.close()
 
 
 @pytest.mark.skipif(BROWSER is None, reason="apt-get install chromium")

@@ -18,8 +18,7 @@ namespace http = boost::beast::http;
 using boost::beast::string_view;
 using boost::system::error_code;
 
-constexpr size_t kRoom = 16 << 10;                // of a head, and of the bytes that come with it
-constexpr uint64_t kMaxBody = uint64_t{1} << 30;  // a longer answer is refused before memory is asked for
+constexpr size_t kRoom = 16 << 10;  // of a head, and of the bytes that come with it
 constexpr size_t kAlignment = 64;
 // Fewer bytes never end a chunked body, and Beast's parser aborts where the last chunk comes in such pieces.
 constexpr size_t kLeastOfChunks = 5;
@@ -43,11 +42,12 @@ class HttpResponseReader::Parser final : public http::basic_parser<false> {
   Parser() {
     eager(false);
     header_limit(kRoom);
-    body_limit(kMaxBody);
+    body_limit(kMostBody);
   }
   int status = 0;
   std::optional<uint64_t> header_length;
   std::string body;
+  uint64_t most = kMostUnsizedBody;  // of it
 
  private:
   void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
@@ -61,16 +61,16 @@ class HttpResponseReader::Parser final : public http::basic_parser<false> {
   }
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
-  size_t on_body_impl(string_view part, error_code&) override {
+  size_t on_body_impl(string_view part, error_code& ec) override {
+    if (part.size() > most - body.size()) {
+      ec = http::error::body_limit;
+      return 0;
+    }
     body.append(part.data(), part.size());
     return part.size();
   }
   void on_chunk_header_impl(uint64_t, string_view, error_code&) override {}
   size_t on_chunk_body_impl(uint64_t, string_view part, error_code& ec) override {
-    if (body.size() + part.size() > kMaxBody) {
-      ec = http::error::body_limit;
-      return 0;
-    }
     return on_body_impl(part, ec);
   }
   void on_finish_impl(error_code&) override {}
@@ -84,6 +84,12 @@ struct HttpResponseReader::State {
   Result<bool> HeadRead();
   Result<bool> EndUnsized();
   void TakeSizedFromRoom();
+  std::unexpected<Error> TooLong() const {
+    const bool unsized = parser->is_header_done() && (parser->chunked() || parser->need_eof());
+    return Fail(ErrorCode::kCorrupt, fmt::format("the answer is longer than {} MiB{}",
+                                                 (unsized ? std::min(most, kMostUnsizedBody) : most) >> 20,
+                                                 unsized ? " and does not say its length beforehand" : ""));
+  }
   // The parser looks at a head only once it is whole, which a server of another kind may never send.
   bool LooksLikeHttp() const {
     constexpr std::string_view kBegin = "HTTP/1.";
@@ -99,6 +105,7 @@ struct HttpResponseReader::State {
   bool is_http = false;  // the parser, which takes a head by its lines, has its first bytes
   std::optional<Parser> parser{std::in_place};
   std::array<std::byte, kRoom> room;
+  uint64_t most = kMostBody;
   size_t held = 0;    // bytes in `room`
   Bytes body;         // of a known size
   size_t filled = 0;  // of it
@@ -116,6 +123,7 @@ Result<bool> HttpResponseReader::State::Parse() {
       if (held == room.size()) return Corrupt("its head is too long");
       return false;
     }
+    if (ec == http::error::body_limit) return TooLong();
     if (ec) return Corrupt(ec.message());
     if (phase == Phase::kHead && parser->is_header_done()) {
       if (parser->status / 100 == 1) {  // 100 Continue and the like: the answer comes after it
@@ -142,10 +150,12 @@ Result<bool> HttpResponseReader::State::HeadRead() {
   if (parser->chunked() || parser->need_eof()) {
     phase = Phase::kUnsized;
     parser->eager(true);
+    parser->most = std::min(most, kMostUnsizedBody);
     return false;
   }
   const uint64_t size = parser->content_length_remaining().value_or(0);
   const uint64_t header_length = parser->header_length.value_or(0);
+  if (size > most) return TooLong();
   if (header_length > size) return Corrupt(kTooShort);
   phase = Phase::kSized;
   filled = 0;
@@ -164,6 +174,8 @@ void HttpResponseReader::State::TakeSizedFromRoom() {
 
 HttpResponseReader::HttpResponseReader() : state_(std::make_unique<State>()) {}
 HttpResponseReader::~HttpResponseReader() = default;
+
+void HttpResponseReader::Limit(uint64_t most) { state_->most = std::min(most, kMostBody); }
 
 bool HttpResponseReader::begun() const { return state_->begun; }
 
@@ -208,10 +220,14 @@ HttpClientResponse HttpResponseReader::Take() {
                             .header_length = s.parser->header_length,
                             .body = std::move(s.body),
                             .keep_alive = s.parser->keep_alive() && s.held == 0};
-  if (!s.parser->body.empty()) {
-    const std::string& body = s.parser->body;
-    answer.body = AllocateBody(body.size(), s.parser->header_length.value_or(0));
-    std::memcpy(answer.body.mutable_data(), body.data(), body.size());
+  if (std::string& body = s.parser->body; !body.empty()) {
+    if (const auto length = s.parser->header_length) {
+      answer.body = AllocateBody(body.size(), *length);
+      std::memcpy(answer.body.mutable_data(), body.data(), body.size());
+    } else {
+      const auto kept = std::make_shared<std::string>(std::move(body));
+      answer.body = Bytes::Wrap(kept, reinterpret_cast<std::byte*>(kept->data()), kept->size());
+    }
   }
   s.body = {};
   s.begun = false;

@@ -19,6 +19,11 @@ struct HttpClientResponse {
   bool keep_alive = false;  // the connection may carry another request
 };
 
+// A longer body is refused before memory is asked for.
+inline constexpr uint64_t kMostBody = uint64_t{1} << 30;
+// The most of a body that does not say its length beforehand.
+inline constexpr uint64_t kMostUnsizedBody = uint64_t{64} << 20;
+
 // One thread at a time. Nothing the server sends is trusted: an error is kCorrupt, and the connection is then
 // of no further use.
 class HttpResponseReader {
@@ -26,6 +31,8 @@ class HttpResponseReader {
   HttpResponseReader();
   ~HttpResponseReader();
 
+  // The longest body of the answer to come. REQUIRES: !begun().
+  void Limit(uint64_t most);
   // Where the next bytes from the socket go: never empty, except once an answer is whole and not yet taken.
   std::span<std::byte> Room();
   bool EndsWithRoom() const;  // of what comes behind Room() nothing is of this answer

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "base/seed.h"
@@ -53,6 +54,25 @@ TEST(AnswerReader, ReadsEveryKindOfBodyInAnySteps) {
       EXPECT_EQ(answer->status, row.status);
       EXPECT_EQ(answer->keep_alive, row.keep_alive) << row.text;
     }
+  }
+}
+
+TEST(AnswerReader, RefusesABodyThatIsLongerThanItMayBe) {
+  for (const std::string head :
+       {"Content-Length: 3000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2dc6c0\r\n", "\r\n"}) {
+    HttpResponseReader reader;
+    reader.Limit(2 << 20);
+    std::string text = "HTTP/1.1 200 OK\r\n" + head;
+    Status status;
+    for (size_t sent = 0; status && sent < (3 << 20); sent += text.size(), text = std::string(8192, 'x')) {
+      const std::span<std::byte> room = reader.Room();
+      ASSERT_GE(room.size(), text.size());
+      std::memcpy(room.data(), text.data(), text.size());
+      if (const auto read = reader.Filled(text.size()); !read) status = std::unexpected(read.error());
+    }
+    ASSERT_FALSE(status) << head;
+    EXPECT_TRUE(status.error().message.starts_with("the answer is longer than 2 MiB"))
+        << status.error().message;
   }
 }
 

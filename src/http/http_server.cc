@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/beast/core/string.hpp>
 
+#include "http/cross_site.h"
 #include "http/http_server_loop.h"
 
 namespace weir::http {
@@ -198,6 +199,11 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Create(Options options, Handler 
   if (options.threads < 1) {
     return Fail(ErrorCode::kInvalidArgument, "HTTP needs at least one thread");
   }
+  auto policy = TRY(CrossSitePolicy::Create({.address = options.address,
+                                             .origins = options.allow_origins,
+                                             .hosts = options.allow_hosts,
+                                             .has_flags = options.has_allow_flags}));
+  handler = GuardCrossSite(std::move(handler), std::move(policy), options.align_after, options.on_refused);
   auto server =
       std::make_unique<Server>(std::make_shared<ServerState>(std::move(options), std::move(handler), clock));
   TRY_STATUS(server->Listen());

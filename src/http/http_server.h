@@ -74,6 +74,7 @@ enum class HttpEvent {
   kTooSlow,             // a request or the reading of a response took too long
   kStopping,            // a connection was refused: the server is stopping
   kIdleClosed,          // an idle connection was closed to make room for a new one
+  kMalformed,           // what came is no HTTP, or goes beyond a limit of it
 };
 
 // Thread-safe. Answers go out in the order of their requests (pipelining). What is not HTTP gets 400, headers
@@ -102,8 +103,13 @@ class HttpServer {
     std::function<bool(const HttpRequest&)> is_probe;
     // Called on an "http-N" thread; must not block. May be empty.
     std::function<void(HttpEvent)> on_event;
+    // Which web pages may call, as CrossSitePolicy. Others get 403: `on_refused`, which may be empty, is
+    // called with the reason as `on_event` is.
+    std::vector<std::string> allow_origins, allow_hosts;
+    bool has_allow_flags = false;  // CrossSitePolicy's has_flags
+    std::function<void(const std::string&)> on_refused;
     // A header that gives a number of bytes: the body is laid so that the byte after so many is aligned
-    // to 64.
+    // to 64. Pages may read it.
     std::string align_after;
 
     // Connections beyond the limit that are held at once.
@@ -112,7 +118,8 @@ class HttpServer {
   // Called on an "http-N" thread; must not block.
   using Handler = std::function<void(HttpRequest, HttpResponder)>;
 
-  // kIo says why the address or the port cannot be had, and names the flag. `clock` must outlive the server.
+  // kInvalidArgument names an origin or a host that is none. kIo says why the address or the port cannot be
+  // had, and names the flag. `clock` must outlive the server.
   static Result<std::unique_ptr<HttpServer>> Create(Options options, Handler handler, const Clock& clock);
   virtual ~HttpServer() = default;  // cuts what is still open
   virtual int port() const = 0;

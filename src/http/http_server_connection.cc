@@ -122,7 +122,7 @@ bool ServerConnection::TakeRequests() {
       }
       spare() ? TakeSpare(std::move(*request)) : Take(std::move(*request));
     } else if (auto* refusal = std::get_if<HttpRefusal>(&next)) {
-      if (refusal->over_budget) shared_.Tell(HttpEvent::kTooManyBytes);
+      shared_.Tell(refusal->over_budget ? HttpEvent::kTooManyBytes : HttpEvent::kMalformed);
       Refuse(refusal->status, std::move(refusal->message));
     } else if (spare() && reader_.phase() == HttpRequestReader::Phase::kBody) {
       RefuseSpare();

@@ -114,7 +114,7 @@ void Echo(HttpRequest request, HttpResponder responder) {
 }
 
 std::string Post(std::string_view body, std::string_view more = "") {
-  return "POST /p HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+  return "POST /p HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
          std::string(more) + "\r\n" + std::string(body);
 }
 
@@ -140,7 +140,7 @@ class HttpServerOnLoopback : public testing::Test {
   Held held_;
 
  private:
-  std::array<std::atomic<int>, 5> events_{};
+  std::array<std::atomic<int>, 6> events_{};
 };
 
 TEST_F(HttpServerOnLoopback, AnswersManyRequestsOnOneConnection) {
@@ -154,12 +154,31 @@ TEST_F(HttpServerOnLoopback, AnswersManyRequestsOnOneConnection) {
   }
 }
 
+TEST_F(HttpServerOnLoopback, RefusesOtherSitesWhateverItServes) {
+  std::atomic<int> refused = 0;
+  const auto server = Serve(Echo, {.on_refused = [&](const std::string&) { ++refused; }});
+  Client rebound(server->port()), page(server->port());
+  rebound.Send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_TRUE(rebound.ReadAnswer().first.starts_with("HTTP/1.1 403 "));
+  page.Send("GET / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n");
+  EXPECT_TRUE(page.ReadAnswer().first.starts_with("HTTP/1.1 403 "));
+  EXPECT_EQ(refused, 2);
+}
+
+TEST_F(HttpServerOnLoopback, TellsOfWhatIsNoHttp) {
+  const auto server = Serve(Echo);
+  Client client(server->port());
+  client.Send("nonsense\r\n\r\n");
+  EXPECT_TRUE(client.ReadToEnd().starts_with("HTTP/1.1 400 "));
+  EXPECT_EQ(CountOf(HttpEvent::kMalformed), 1);
+}
+
 TEST_F(HttpServerOnLoopback, AnswersPipelinedRequestsInTheirOrder) {
   const auto server = Serve(Hold());
   Client client(server->port());
   client.Send(
-      "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\nGET /c HTTP/1.1\r\nHost: "
-      "x\r\n\r\n");
+      "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\nGET /b HTTP/1.1\r\nHost: localhost\r\n\r\nGET /c "
+      "HTTP/1.1\r\nHost: localhost\r\n\r\n");
   auto a = held_.Next(), b = held_.Next(), c = held_.Next();
   for (auto* each : {&c, &a, &b}) Echo(std::move(each->first), std::move(each->second));
   EXPECT_EQ(client.ReadAnswer().second, "/a");
@@ -198,7 +217,7 @@ TEST_F(HttpServerOnLoopback, SharesItsConnectionsOutToItsThreads) {
   std::vector<Client> clients;
   for (int i = 0; i < 4; ++i) {
     clients.emplace_back(server->port());
-    clients.back().Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    clients.back().Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     names.push_back(clients.back().ReadAnswer().second);
   }
   std::ranges::sort(names);
@@ -208,7 +227,7 @@ TEST_F(HttpServerOnLoopback, SharesItsConnectionsOutToItsThreads) {
 TEST_F(HttpServerOnLoopback, WaitsForTheBodyOfAClientThatAsksFirst) {
   const auto server = Serve(Echo);
   Client client(server->port());
-  client.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  client.Send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   EXPECT_EQ(client.ReadUntil("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.Send("ok");
   EXPECT_EQ(client.ReadAnswer().second, "ok");
@@ -217,7 +236,9 @@ TEST_F(HttpServerOnLoopback, WaitsForTheBodyOfAClientThatAsksFirst) {
 TEST_F(HttpServerOnLoopback, ClosesWhenTheClientWishesIt) {
   const auto server = Serve(Echo);
   Client one(server->port());
-  one.Send("GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\nHost: x\r\n\r\n");
+  one.Send(
+      "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\nHost: "
+      "localhost\r\n\r\n");
   const std::string answer = one.ReadToEnd();
   EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos);
   EXPECT_TRUE(answer.ends_with("\r\n\r\n/x"));
@@ -240,7 +261,7 @@ TEST_F(HttpServerOnLoopback, RefusesConnectionsBeyondTheLimit) {
   Client first(server->port());
   first.Send(Post("a"));
   EXPECT_EQ(first.ReadAnswer().second, "a");
-  first.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n");
+  first.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n");
   Client second(server->port());
   second.Send(Post("x"));
   const std::string answer = second.ReadToEnd();
@@ -254,8 +275,8 @@ TEST_F(HttpServerOnLoopback, RefusesConnectionsBeyondTheLimit) {
 TEST_F(HttpServerOnLoopback, RefusesABodyBeyondTheLimitOfConnectionsBeforeItComes) {
   const auto server = Serve(Echo, {.max_connections = 1});
   Client first(server->port()), second(server->port());
-  first.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n");
-  second.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n");
+  first.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n");
+  second.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
   EXPECT_TRUE(second.ReadToEnd().starts_with("HTTP/1.1 503 "));
 }
 
@@ -265,12 +286,12 @@ TEST_F(HttpServerOnLoopback, AnswersProbesBeyondTheLimitOfConnectionsHoweverMany
   std::vector<Client> holding;
   for (int i = 0; i < 4 + 3 * options.spare_connections(); ++i) {
     holding.emplace_back(server->port());
-    holding.back().Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n");
+    holding.back().Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n");
     holding.emplace_back(server->port());  // says nothing
   }
   for (int i = 0; i < 20; ++i) {
     Client probe(server->port());
-    probe.Send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+    probe.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
     const std::string answer = probe.ReadToEnd();
     EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
     EXPECT_NE(answer.find("Connection: close\r\n"), answer.npos) << answer;
@@ -314,7 +335,7 @@ TEST_F(HttpServerOnLoopback, ClosesIdleConnectionsOfAllItsThreads) {
 TEST_F(HttpServerOnLoopback, CutsABodyThatComesTooSlowly) {
   const auto server = Serve(Echo);
   Client slow(server->port());
-  slow.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
+  slow.Send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
   slow.ReadUntil("\r\n\r\n");
   Client last(server->port());
   last.Send(Post("x"));  // once this is answered, the thread has done with all before
@@ -420,7 +441,7 @@ TEST_F(HttpServerOnLoopback, CutsAClientThatStalls) {
   idle.Send(Post("x"));
   idle.ReadAnswer();
   head.Send("GET / HT");
-  body.Send("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
+  body.Send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n");
   body.ReadUntil("\r\n\r\n");
   last.Send(Post("x"));  // once this is answered, the thread has done with all before
   last.ReadAnswer();
@@ -461,7 +482,7 @@ TEST_F(HttpServerOnLoopback, RefusesNewConnectionsInWordsUntilItHasStopped) {
     EXPECT_NE(answer.find("the server is stopping"), answer.npos) << answer;
   }
   Client probe(port);
-  probe.Send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
+  probe.Send("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
   auto asked = held_.Next();
   Echo(std::move(asked.first), std::move(asked.second));
   EXPECT_TRUE(probe.ReadToEnd().starts_with("HTTP/1.1 200 "));
@@ -475,7 +496,7 @@ TEST_F(HttpServerOnLoopback, RefusesNewConnectionsInWordsUntilItHasStopped) {
 TEST_F(HttpServerOnLoopback, WaitsForNoHalfRequestWhenItStops) {
   const auto server = Serve(Echo);
   Client half(server->port()), last(server->port());
-  half.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
+  half.Send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nhalf");
   last.Send(Post("x"));  // once this is answered, the thread has done with all before
   last.ReadAnswer();
   server->StopAccepting();

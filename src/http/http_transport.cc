@@ -53,6 +53,8 @@ class Connection : public EventLoop::Watcher, public std::enable_shared_from_thi
   void Close();                    // what it carries is the caller's to answer
   PendingPtr Release() { return std::exchange(pending_, nullptr); }
   bool open() const { return open_; }
+  // The server has all of the request and has said nothing.
+  bool is_silent() const { return pending_ && written_ && !reader_.begun(); }
 
   void OnReady(EventLoop::Readiness ready) override;
 
@@ -139,6 +141,11 @@ class Lane {
     return {ErrorCode::kDeadline, fmt::format("{}: no answer in time", server_.Address())};
   }
   static Error Left() { return {ErrorCode::kCancelled, "the caller left"}; }
+  // The client waits for as long as it may: a server that has been asked has not answered.
+  Error Silent() const {
+    return {ErrorCode::kCancelled,
+            fmt::format("{}: no answer came until the client stopped waiting", server_.Address())};
+  }
   static Error Stopping() { return {ErrorCode::kCancelled, "the client is stopping"}; }
   bool Full() const { return most_ > 0 && std::ssize(connections_) >= most_; }
 
@@ -234,6 +241,7 @@ void Connection::Carry(PendingPtr pending) {
   pending_->on = this;
   written_ = false;
   const HttpExchange& exchange = pending_->exchange;
+  reader_.Limit(exchange.most_answer);
   pending_->stamps = {.begun = lane_.Now()};
   buffers_.clear();
   AddBuffer(exchange.head);
@@ -518,9 +526,10 @@ void Lane::AbortAll() {
   while (!waiting_.empty()) Abort(PendingPtr(waiting_.front()), Stopping());
   while (!connections_.empty()) {
     const auto connection = *connections_.begin();
+    const bool silent = connection->is_silent();
     const PendingPtr pending = connection->Release();
     connection->Close();
-    if (pending) Answer(pending, std::unexpected(Stopping()));
+    if (pending) Answer(pending, std::unexpected(silent ? Silent() : Stopping()));
   }
 }
 

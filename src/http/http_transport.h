@@ -29,8 +29,9 @@ struct HttpExchange {
   // Called exactly once, on a thread of the transport, never from within Send.
   using Done = std::move_only_function<void(Result<HttpClientResponse>, const Stamps&)>;
 
-  Bytes head;                // request line and headers, with the empty line that ends them
-  std::vector<Bytes> parts;  // the body, sent as it lies; let go as soon as it will not be sent again
+  Bytes head;                        // request line and headers, with the empty line that ends them
+  std::vector<Bytes> parts;          // the body, sent as it lies; let go as soon as it will not be sent again
+  uint64_t most_answer = kMostBody;  // bytes of the answer's body
   std::optional<Instant> due;
   std::stop_token cancelled;
   Done done;

@@ -23,6 +23,7 @@ namespace {
 using google::protobuf::TextFormat;
 
 constexpr size_t kMaxText = 16 << 20;
+constexpr size_t kMaxJsonValues = 4097;  // itself, members and items, however deep
 constexpr size_t kMaxRank = 64;
 constexpr int kMaxNesting = 32;
 constexpr std::array<std::string_view, 3> kBackends = {"onnxruntime", "openvino", "emulated"};
@@ -114,8 +115,7 @@ Result<pb::ModelConfig> ParseText(std::string_view text) {
 }
 
 Result<pb::ModelConfig> ParseJsonText(std::string_view text) {
-  if (text.size() > kMaxText) return Invalid("larger than 16 MiB");
-  const Result<Json> json = ParseJson(text);
+  const Result<Json> json = ParseJson(text, {.bytes = kMaxText, .values = kMaxJsonValues});
   if (!json) return Invalid(json.error().message);
   TRY_STATUS(CheckConfigKeys(*json));
   KeepLibraryQuiet();

@@ -112,6 +112,7 @@ struct RequestTrace {
   std::string model, version;
   Protocol protocol = Protocol::kHttp;
   std::optional<ErrorCode> error;  // none: answered well
+  bool malformed = false;          // it could not be read: Infer has not seen it
   Instant first_byte{}, received{}, decoded{}, encoded{}, sent{};
   infer::Times times;
   int64_t executed_batch = 0;
@@ -139,6 +140,8 @@ class Api {
   virtual Result<std::vector<ModelStatistics>> Statistics(const std::string& model,
                                                           const std::string& version) = 0;
   virtual std::vector<IndexEntry> Index(bool ready_only) = 0;
+  // The reason why nobody may load or unload a model here.
+  virtual Status MayControl() { return {}; }
   // `config`: a configuration as JSON instead of the folder's; empty: the folder's.
   virtual void Load(const std::string& model, const std::string& config, Done done) = 0;
   virtual void Unload(const std::string& model, Done done) = 0;

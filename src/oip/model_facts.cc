@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <set>
+
+#include "base/text.h"
+#include "oip/infer_rules.h"
 
 namespace weir::oip {
 namespace {
@@ -31,9 +35,13 @@ Result<std::vector<infer::TensorInfo>> ReadTensors(const Json& tensors) {
     infer::TensorInfo info{.name = TRY(GetString(tensor, "name")), .dtype = {}, .shape = {}};
     info.dtype = TRY(infer::ParseDType(TRY(GetString(tensor, "datatype"))));
     for (const Json& dimension : ArrayOf(tensor, "shape")) {
-      if (!dimension.is_number_integer()) return Corrupt(fmt::format("the shape of {}", info.name));
+      if (!dimension.is_number_integer()) return Corrupt(fmt::format("the shape of {}", Quoted(info.name)));
+      if (info.shape.size() == kMaxRank)
+        return Corrupt(
+            fmt::format("the shape of {} has more than {} dimensions", Quoted(info.name), kMaxRank));
       info.shape.push_back(dimension.get<int64_t>());
     }
+    if (infos.size() == kMaxTensors) return Corrupt(fmt::format("more than {} tensors", kMaxTensors));
     infos.push_back(std::move(info));
   }
   return infos;
@@ -154,10 +162,11 @@ std::vector<std::string> ReadExtensions(const Json& server) {
 Result<std::vector<std::string>> ReadReadyModels(const Json& index) {
   if (!index.is_array()) return Corrupt("the repository index is not an array");
   std::vector<std::string> names;
+  std::set<std::string> seen;
   for (const Json& entry : index) {
     const std::string name = TRY(GetString(entry, "name"));
     const bool ready = GetString(entry, "state").value_or("READY") == "READY";
-    if (ready && std::ranges::find(names, name) == names.end()) names.push_back(name);
+    if (ready && seen.insert(name).second) names.push_back(name);
   }
   return names;
 }

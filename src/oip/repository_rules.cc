@@ -15,6 +15,11 @@ std::unexpected<Error> Wrong(std::string message) {
 
 }  // namespace
 
+Status CheckControlSize(size_t bytes) {
+  if (bytes <= kMostControlBytes) return {};
+  return Wrong(fmt::format("it has {} bytes, of the {} that are read", bytes, kMostControlBytes));
+}
+
 Status CheckRepository(std::string_view name) {
   if (name.empty()) return {};
   return Fail(ErrorCode::kUnsupported,

@@ -2,12 +2,18 @@
 // kInvalidArgument, or kUnsupported for what the protocol has and this program does not.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 
 namespace weir::oip {
+
+// The longest body or message that is no inference; a longer one is kInvalidArgument.
+inline constexpr size_t kMostControlBytes = size_t{1} << 20;
+inline constexpr size_t kMostControlValues = 4097;  // of a body's JSON: itself, members and items
+Status CheckControlSize(size_t bytes);
 
 // There is one, without a name.
 Status CheckRepository(std::string_view name);

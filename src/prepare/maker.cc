@@ -57,10 +57,12 @@ Result<Outcome> Maker::Make(const Feed& feed, int64_t index) {
   outcome.label = picture.label;
   if (!picture.encoded) {
     if (picture.encoded.error().reason == image::RejectReason::kVanished) {
-      return Fail(ErrorCode::kIo,
-                  fmt::format("{}: was there when it was listed, and is gone ({}): bring it back and run the "
-                              "same command again, which goes on from here",
-                              EscapeBytes(outcome.source), picture.encoded.error().detail));
+      return Fail(
+          ErrorCode::kIo,
+          fmt::format("{}: was there when it was listed, and cannot be had any more ({}): see that it is "
+                      "there and that its store answers, and run the same command again, which goes "
+                      "on from here",
+                      EscapeBytes(outcome.source), picture.encoded.error().detail));
     }
     Reject(picture.encoded.error(), outcome);
     return outcome;

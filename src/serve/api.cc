@@ -119,16 +119,20 @@ Result<std::vector<oip::ModelStatistics>> ServerApi::Statistics(const std::strin
 
 std::vector<oip::IndexEntry> ServerApi::Index(bool ready_only) { return parts_.repository.Index(ready_only); }
 
+Status ServerApi::MayControl() {
+  if (IsTriton() && !options_.explicit_control) return std::unexpected(TritonsControlIsOff());
+  return parts_.repository.CheckControl();
+}
 void ServerApi::Load(const std::string& model, const std::string& config, Done done) {
+  if (Status may = MayControl(); !may) return done(std::move(may));
   if (!IsTriton()) return parts_.repository.Load(model, config, std::move(done));
-  if (!options_.explicit_control) return done(std::unexpected(TritonsControlIsOff()));
   parts_.repository.Load(model, config, [model, done = std::move(done)](Status loaded) mutable {
     if (loaded) return done({});
     done(std::unexpected(oip::triton::FailedToLoad(model, loaded.error())));
   });
 }
 void ServerApi::Unload(const std::string& model, Done done) {
-  if (IsTriton() && !options_.explicit_control) return done(std::unexpected(TritonsControlIsOff()));
+  if (Status may = MayControl(); !may) return done(std::move(may));
   parts_.repository.Unload(model, std::move(done));
 }
 
@@ -188,9 +192,16 @@ void ServerApi::Infer(oip::InferRequest request, infer::Completion completion) {
 }
 
 void ServerApi::Observe(const oip::RequestTrace& exchange) {
-  if (exchange.error) return;
-  if (const auto served = parts_.repository.Find(exchange.model, exchange.version))
-    (*served)->metrics.Observe(exchange);
+  if (exchange.error && !exchange.malformed) return;  // it is counted
+  const auto served = parts_.repository.Find(exchange.model, exchange.version);
+  if (!exchange.malformed) {
+    if (served) (*served)->metrics.Observe(exchange);
+  } else if (served) {
+    (*served)->metrics.Refused(Refusal::kInvalid);
+  } else {
+    const bool unknown = exchange.error == ErrorCode::kNotFound;
+    parts_.metrics.Refused(unknown ? RequestRefusal::kUnknownModel : RequestRefusal::kMalformed);
+  }
 }
 
 void ServerApi::Gauge() {

@@ -59,6 +59,7 @@ class ServerApi final : public oip::Api {
   Result<std::vector<oip::ModelStatistics>> Statistics(const std::string& model,
                                                        const std::string& version) override;
   std::vector<oip::IndexEntry> Index(bool ready_only) override;
+  Status MayControl() override;
   void Load(const std::string& model, const std::string& config, Done done) override;
   void Unload(const std::string& model, Done done) override;
   Status RegisterRegion(const oip::Region& region) override;

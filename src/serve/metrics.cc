@@ -22,7 +22,7 @@ using Family = prometheus::Family<T>;
 constexpr std::array kRefusals = {"queue_full", "deadline", "cancelled", "invalid"};
 constexpr std::array kRequestRefusals = {"unknown_model",        "not_ready",      "stopping",
                                          "too_many_connections", "too_many_bytes", "too_slow",
-                                         "json_queue_full",      "cross_site"};
+                                         "json_queue_full",      "cross_site",     "malformed"};
 constexpr std::array kFailures = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 constexpr std::array kPhaseNames = {"receive", "decode", "queue", "compute_input", "infer", "output", "send"};
 // Seconds, from 10 us to 10 s.

@@ -37,6 +37,7 @@ enum class RequestRefusal {
   kTooSlow,
   kJsonQueueFull,
   kCrossSite,
+  kMalformed,
 };
 std::string_view ToString(RequestRefusal refusal);  // "unknown_model", ...: the label of a metric
 

@@ -84,13 +84,16 @@ void Repository::Unload(const std::string& model, Done done) {
   Enqueue({.kind = Job::Kind::kUnload, .model = model, .config = {}, .done = std::move(done)});
 }
 
+Status Repository::CheckControl() const {
+  if (options_.control == Control::kExplicit) return {};
+  return Fail(ErrorCode::kUnsupported,
+              "models are not loaded or unloaded by request here: start the server with "
+              "--model-control-mode explicit");
+}
+
 void Repository::Enqueue(Job job) {
   const auto refuse = [&]() -> Status {
-    if (options_.control != Control::kExplicit) {
-      return Fail(ErrorCode::kUnsupported,
-                  "models are not loaded or unloaded by request here: start the server with "
-                  "--model-control-mode explicit");
-    }
+    TRY_STATUS(CheckControl());
     MutexLock lock(mutex_);
     if (stopping_) return Later("the server is stopping");
     if (jobs_.size() >= kMostJobs) return Later(fmt::format("{} loads are waiting: try later", kMostJobs));

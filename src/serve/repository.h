@@ -78,8 +78,10 @@ class Repository {
   // RepositoryScan. Does nothing unless the control is kPoll. To be called by one thread, every some seconds.
   void Poll();
 
-  // `done` is called when it is ready, or with the reason why not, on a thread of the repository.
   // kUnsupported unless models are controlled explicitly.
+  Status CheckControl() const;
+  // `done` is called when it is ready, or with the reason why not, on a thread of the repository; at once
+  // with the error of CheckControl.
   using Done = oip::Api::Done;
   void Load(const std::string& model, const std::string& config, Done done);
   // `done` is called when the last call has been answered.

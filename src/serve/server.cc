@@ -21,7 +21,6 @@
 #include "monitor/gpu.h"
 #include "monitor/proc.h"
 #include "oip/grpc/server.h"
-#include "oip/http/cross_site.h"
 #include "oip/http/server.h"
 #include "serve/api.h"
 #include "serve/catalogue.h"
@@ -224,27 +223,27 @@ void ServerInstance::OnHttpEvent(const http::HttpServer::Options& server, http::
       return metrics_.Refused(RequestRefusal::kStopping);
     case http::HttpEvent::kIdleClosed:
       return metrics_.IdleConnectionClosed();
+    case http::HttpEvent::kMalformed:
+      return metrics_.Refused(RequestRefusal::kMalformed);
   }
 }
 
 Result<std::unique_ptr<http::HttpServer>> ServerInstance::OpenHttp(http::HttpServer::Options options,
                                                                    const ListenAddress& at,
                                                                    http::HttpServer::Handler handler) {
-  auto policy = TRY(oip::CrossSitePolicy::Create(
-      {.address = at.address, .origins = options_.allow_origins, .hosts = options_.allow_hosts}));
   options.address = at.address;
   options.port = at.port;
-  options.max_body = options_.max_request_bytes;
-  options.max_bytes_in_flight = options_.max_bytes_in_flight;
+  options.allow_origins = options_.allow_origins;
+  options.allow_hosts = options_.allow_hosts;
+  options.has_allow_flags = true;
   options.timeouts.request = options_.request_timeout;
   options.timeouts.least_rate = options_.least_body_rate;
   options.align_after = std::string(oip::kHeaderLengthName);
   options.on_event = [this, server = options](http::HttpEvent event) { OnHttpEvent(server, event); };
-  const auto on_refused = [this, name = options.name](const std::string& reason) {
+  options.on_refused = [this, name = options.name](const std::string& reason) {
     Refused(RequestRefusal::kCrossSite, fmt::format("{}: a request was refused: {}", name, reason));
   };
-  return http::HttpServer::Create(std::move(options),
-                                  GuardCrossSite(std::move(handler), std::move(policy), on_refused), clock_);
+  return http::HttpServer::Create(std::move(options), std::move(handler), clock_);
 }
 
 Status ServerInstance::StartServers() {
@@ -259,7 +258,9 @@ Status ServerInstance::StartServers() {
               "HTTP: a request was refused: too many large JSON bodies wait to be read; send binary tensors");
         }};
     http_ = TRY(OpenHttp({.threads = options_.http_threads,
+                          .max_body = options_.max_request_bytes,
                           .max_connections = max_connections_,
+                          .max_bytes_in_flight = options_.max_bytes_in_flight,
                           .is_probe = oip::IsHealthProbe},
                          options_.http, oip::MakeOipHttpHandler(*api_, clock_, http_options)));
   }
@@ -281,6 +282,7 @@ Status ServerInstance::StartServers() {
   if (options_.metrics.port >= 0) {
     scraped_ = TRY(OpenHttp({.name = "metrics",
                              .flag_prefix = "--metrics",
+                             .max_body = 0,
                              .max_connections = std::min(max_connections_, kMostMetricsConnections),
                              .is_probe = [](const http::HttpRequest&) { return true; }},
                             options_.metrics,

@@ -28,7 +28,9 @@ Result<std::unique_ptr<StudyLive>> StudyLive::Start(const std::string& place, co
        .flag_prefix = "--live",
        .address = live->host_,
        .port = listen.port,
-       .max_connections = 32},
+       .max_body = 0,
+       .max_connections = 32,
+       .is_probe = [](const http::HttpRequest&) { return true; }},
       [self](http::HttpRequest request, http::HttpResponder responder) {
         if (request.method != "GET" || request.path != "/") {
           responder.Send({.status = 404, .content_type = "text/plain"});
@@ -39,7 +41,9 @@ Result<std::unique_ptr<StudyLive>> StudyLive::Start(const std::string& place, co
           const MutexLock lock(self->mutex_);
           page = self->page_;
         }
-        responder.Send({.content_type = "text/html; charset=utf-8", .body = {Bytes::Copy(page)}});
+        responder.Send({.content_type = "text/html; charset=utf-8",
+                        .headers = {{"Cache-Control", "no-store"}},
+                        .body = {Bytes::Copy(page)}});
       },
       clock));
   return live;

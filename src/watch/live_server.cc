@@ -69,7 +69,8 @@ Result<std::unique_ptr<LiveServer>> LiveServer::Start(const std::string& place, 
        .address = listen.host,
        .port = listen.port,
        .max_body = 0,
-       .max_connections = kMostConnections},
+       .max_connections = kMostConnections,
+       .is_probe = [](const http::HttpRequest&) { return true; }},
       [&view](http::HttpRequest request, http::HttpResponder responder) {
         responder.Send(AnswerLive(request.method, request.path, view));
       },

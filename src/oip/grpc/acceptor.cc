@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grpc/support/alloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -14,13 +13,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
-#include "base/json.h"
 #include "base/thread.h"
 #include "http/tcp.h"
+#include "oip/grpc/tap.h"
 
 namespace weir::oip {
 namespace {
@@ -29,7 +27,6 @@ constexpr Duration kLookEvery = 250ms;
 constexpr Duration kLookSoon = 25ms;  // while unfinished messages take much of what they may
 constexpr Duration kRecently = 10ms;
 constexpr int kAcceptedInARow = 64;
-constexpr size_t kCountedAtOnce = 64;  // connections whose streams are counted at every look
 constexpr uint64_t kListener = 0, kWake = 1;
 
 struct SocketAddress {
@@ -85,48 +82,13 @@ bool IsLackOfDescriptors(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
-int64_t Number(const Json& object, const char* name) {  // the library writes numbers as text
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_string()) return 0;
-  const auto& text = found->get_ref<const std::string&>();
-  int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-Json Told(char* text) {
-  if (text == nullptr) return Json::object();
-  Result<Json> json = ParseJson(text);
-  gpr_free(text);
-  return json && json->is_object() ? *std::move(json) : Json::object();
-}
-
 }  // namespace
 
-std::unordered_map<std::string, int64_t> CountOpenStreams() {
-  std::unordered_map<std::string, int64_t> streams;
-  const Json servers = Told(grpc_channelz_get_servers(0));
-  for (const Json& server : servers.value("server", Json::array())) {
-    const int64_t id = Number(server.value("ref", Json::object()), "serverId");
-    for (int64_t from = 0;;) {
-      const Json page = Told(grpc_channelz_get_server_sockets(id, from, 0));
-      for (const Json& ref : page.value("socketRef", Json::array())) {
-        const int64_t number = Number(ref, "socketId");
-        from = number + 1;
-        const std::string name = ref.value("name", "");  // "TRANSPORT PEER"
-        const Json socket = Told(grpc_channelz_get_socket(number)).value("socket", Json::object());
-        const Json data = socket.value("data", Json::object());
-        streams[name.substr(name.find(' ') + 1)] +=
-            Number(data, "streamsStarted") - Number(data, "streamsSucceeded") - Number(data, "streamsFailed");
-      }
-      if (page.value("end", true) || page.value("socketRef", Json::array()).empty()) break;
-    }
-  }
-  return streams;
-}
-
 GrpcAcceptor::GrpcAcceptor(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock), admission_(options_.admission) {}
+    : options_(std::move(options)),
+      clock_(clock),
+      calls_(std::make_shared<GrpcCalls>(options_.admission.max_bytes)),
+      admission_(options_.admission) {}
 
 Result<std::unique_ptr<GrpcAcceptor>> GrpcAcceptor::Listen(Options options, const Clock& clock) {
   std::unique_ptr<GrpcAcceptor> acceptor(new GrpcAcceptor(std::move(options), clock));
@@ -285,7 +247,11 @@ void GrpcAcceptor::Admit(UniqueFd socket, std::string peer, std::string who) {
   parameters.listener_fd = listener_.get();
   parameters.fd = ::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0);  // the library closes it
   if (parameters.fd < 0) return refuse();
-  auto connection = std::make_shared<GrpcConnection>();
+  auto connection = std::make_shared<GrpcConnection>(calls_, clock_);
+  if (!TapSocket(parameters.fd, connection->streams)) {
+    ::close(parameters.fd);
+    return refuse();
+  }
   {
     MutexLock lock(mutex_);
     by_peer_[peer] = connection;
@@ -309,6 +275,8 @@ void GrpcAcceptor::Forget(Id id) {
   admission_.Remove(id);
   const auto found = open_.find(id);
   if (found == open_.end()) return;
+  if (const auto refusal = found->second.connection->streams->refusal())
+    options_.refused(*refusal, found->second.who);
   {
     MutexLock lock(mutex_);
     const auto same = by_peer_.find(found->second.peer);
@@ -323,6 +291,7 @@ void GrpcAcceptor::Observe() {
   observed_ = clock_.Now();
   for (auto& [id, open] : open_) {
     const GrpcConnection& calls = *open.connection;
+    calls.streams->Look(observed_);
     // In this order: what is complete has been received.
     GrpcAdmission::Traffic traffic{.messages = calls.messages, .message_bytes = calls.message_bytes};
     const auto counts = http::CountBytes(open.socket.get());
@@ -344,20 +313,14 @@ bool GrpcAcceptor::Look() {
       {.unfinished_bytes = admission_.unfinished_bytes(), .received_bytes = std::exchange(received_, 0)});
 }
 
-// A client that cancels a call leaves bytes that no message explains. If the library has no stream of which
-// the server does not know, there is no unfinished message.
+// A client that cancels a call leaves bytes that no message explains. If there is no stream of which the
+// server does not know, there is no unfinished message.
 void GrpcAcceptor::ClearSuspects() {
   const Instant now = clock_.Now();
-  if (now < next_count_) return;
-  const std::vector<Id> suspects = admission_.Suspects(now);
-  if (suspects.empty()) return;
-  next_count_ = now + kLookEvery * (1 + open_.size() / kCountedAtOnce);
-  const auto streams = CountOpenStreams();
-  for (const Id id : suspects) {
-    const Open& open = open_.at(id);
-    const auto found = streams.find(open.peer);
-    if (found == streams.end() || open.connection->open_streams > 0) continue;
-    if (found->second <= open.connection->open_calls) admission_.Clear(id, now);
+  for (const Id id : admission_.Suspects(now)) {
+    const GrpcConnection& connection = *open_.at(id).connection;
+    if (connection.open_streams == 0 && connection.streams->open() <= connection.open_calls)
+      admission_.Clear(id, now);
   }
 }
 

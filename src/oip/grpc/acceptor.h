@@ -21,11 +21,16 @@
 #include "base/file.h"
 #include "base/mutex.h"
 #include "oip/grpc/admission.h"
+#include "oip/grpc/streams.h"
 
 namespace weir::oip {
 
 // Counters that the calls of a connection keep. Thread-safe.
 struct GrpcConnection {
+  GrpcConnection(std::shared_ptr<GrpcCalls> all, const Clock& clock)
+      : streams(std::make_shared<GrpcStreams>(std::move(all), clock)) {}
+
+  const std::shared_ptr<GrpcStreams> streams;
   std::atomic<uint64_t> messages = 0;       // complete
   std::atomic<uint64_t> message_bytes = 0;  // of these
   std::atomic<int64_t> open_calls = 0;  // known to the server: their first message is complete, or not needed
@@ -93,6 +98,7 @@ class GrpcAcceptor {
 
   const Options options_;
   const Clock& clock_;
+  const std::shared_ptr<GrpcCalls> calls_;
   int port_ = 0;
   UniqueFd listener_, epoll_, wake_;
 
@@ -103,7 +109,7 @@ class GrpcAcceptor {
   std::map<Id, Open> open_;
   Id last_id_ = 1;  // 0 and 1 stand for the listener and for the wake-up
   bool listening_ = true;
-  Instant next_look_{}, observed_{}, next_count_{};
+  Instant next_look_{}, observed_{};
   uint64_t received_ = 0;  // bytes, since the last look
 
   mutable Mutex mutex_;
@@ -111,9 +117,5 @@ class GrpcAcceptor {
 
   std::jthread thread_;
 };
-
-// Tells how many streams the library has open on each connection, by peer. It asks the library's own
-// statistics, which is slow: for rare doubts.
-std::unordered_map<std::string, int64_t> CountOpenStreams();
 
 }  // namespace weir::oip

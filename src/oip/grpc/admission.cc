@@ -39,6 +39,10 @@ std::string_view ToString(GrpcRefusal refusal) {
       return "slow";
     case GrpcRefusal::kBytes:
       return "bytes";
+    case GrpcRefusal::kResets:
+      return "resets";
+    case GrpcRefusal::kCalls:
+      return "calls";
     case GrpcRefusal::kMessage:
       return "in_flight_bytes";
   }
@@ -64,6 +68,12 @@ std::string_view Explanation(GrpcRefusal refusal) {
       return "a connection was closed: unfinished messages take more than --max-in-flight-mb, and it had "
              "most "
              "of them";
+    case GrpcRefusal::kResets:
+      return "a connection was closed: its client began and dropped calls by the thousand (HTTP/2 rapid "
+             "reset)";
+    case GrpcRefusal::kCalls:
+      return "a connection was closed: the open calls of all connections take more than --max-in-flight-mb, "
+             "and it had more than its share";
     case GrpcRefusal::kMessage:
       return "a message was refused: the messages in flight take more than --max-in-flight-mb";
   }
@@ -72,7 +82,8 @@ std::string_view Explanation(GrpcRefusal refusal) {
 
 bool IsClosing(GrpcRefusal refusal) {
   return refusal == GrpcRefusal::kSilent || refusal == GrpcRefusal::kStalled ||
-         refusal == GrpcRefusal::kSlow || refusal == GrpcRefusal::kBytes;
+         refusal == GrpcRefusal::kSlow || refusal == GrpcRefusal::kBytes || refusal == GrpcRefusal::kResets ||
+         refusal == GrpcRefusal::kCalls;
 }
 
 GrpcAdmission::GrpcAdmission(Options options) : options_(Complete(options)) {}

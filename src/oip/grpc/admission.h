@@ -23,9 +23,11 @@ enum class GrpcRefusal {
   kStalled,      // closed: a message made no progress
   kSlow,         // closed: a message took too long
   kBytes,        // closed: unfinished messages took too much memory, and this connection had most of them
-  kMessage,      // a message was refused: the messages in flight take too much memory
+  kResets,       // closed: it began and dropped calls faster than the library can take them
+  kCalls,    // closed: all calls together take too much memory, and this connection had more than its share
+  kMessage,  // a message was refused: the messages in flight take too much memory
 };
-inline constexpr int kGrpcRefusals = 8;
+inline constexpr int kGrpcRefusals = 10;
 std::string_view ToString(GrpcRefusal refusal);     // "connections", "address", ... for a metric's label
 std::string_view Explanation(GrpcRefusal refusal);  // what it means and what to do, for a log
 bool IsClosing(GrpcRefusal refusal);                // of a connection that had been admitted

@@ -85,7 +85,7 @@ Error ErrorOf(const grpc::Status& status, const grpc::ClientContext& context, co
   if (!from_server && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED)
     return {ErrorCode::kDeadline, fmt::format("{}: no answer in time", address)};
   if (!from_server && status.error_code() == grpc::StatusCode::CANCELLED)
-    return {ErrorCode::kCancelled, "the caller left"};
+    return {ErrorCode::kCancelled, fmt::format("the caller left before {} answered", address)};
   if (!from_server && status.error_code() == grpc::StatusCode::UNAVAILABLE)
     return {ErrorCode::kIo, fmt::format("connect to {}: {}", address,
                                         CutToOneLine(status.error_message(), kMaxServerErrorText))};

@@ -172,6 +172,7 @@ Api::Done Emptily(Done done) {
 }
 
 void Load(const GrpcServing& serving, std::string_view bytes, Done done) {
+  if (const Status may = serving.api.MayControl(); !may) return done(std::unexpected(may.error()));
   const auto request = Parse<inference::RepositoryModelLoadRequest>(bytes);
   if (!request) return done(std::unexpected(request.error()));
   const Result<std::string> config = LoadConfig(*request);
@@ -184,6 +185,7 @@ void Load(const GrpcServing& serving, std::string_view bytes, Done done) {
 }
 
 void Unload(const GrpcServing& serving, std::string_view bytes, Done done) {
+  if (const Status may = serving.api.MayControl(); !may) return done(std::unexpected(may.error()));
   const auto request = Parse<inference::RepositoryModelUnloadRequest>(bytes);
   if (!request) return done(std::unexpected(request.error()));
   if (Status good = CheckUnload(*request); !good) return done(std::unexpected(good.error()));

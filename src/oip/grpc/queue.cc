@@ -92,6 +92,7 @@ GrpcOpenCall::GrpcOpenCall(const GrpcShared& shared, const grpc::ServerContext& 
     : connection_(shared.acceptor->Find(context.peer())), kind_(kind) {
   if (!connection_) return;
   connection_->open_calls.fetch_add(1, std::memory_order_relaxed);
+  connection_->streams->Started();
   if (kind_ == Kind::kStream) connection_->open_streams.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -125,6 +126,7 @@ Result<InferRequest> GrpcInference::Read(const GrpcShared& shared, const grpc::S
   const Slices pieces = TRY(Receive(shared, context, message));
   Result<InferRequest> parsed = ParseGrpcRequest(pieces);
   if (!parsed) {
+    exchange.malformed = true;
     id = FindRequestId(pieces);
     return parsed;
   }

@@ -5,6 +5,7 @@
 #include "oip/grpc/bytes.h"
 #include "oip/grpc/methods.h"
 #include "oip/grpc/queue.h"
+#include "oip/repository_rules.h"
 
 namespace weir::oip {
 namespace {
@@ -80,6 +81,8 @@ void UnaryCall::Infer() {
 }
 
 void UnaryCall::Serve() {
+  if (const Status size = CheckControlSize(rpc_->message.Length()); !size)
+    return Finish(Context("the message", size.error()));
   std::vector<grpc::Slice> slices;
   std::string message;
   if (!rpc_->message.Dump(&slices).ok()) {

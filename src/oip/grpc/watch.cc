@@ -4,6 +4,7 @@
 
 #include "oip/grpc/methods.h"
 #include "oip/grpc/queue.h"
+#include "oip/repository_rules.h"
 
 namespace weir::oip {
 namespace {
@@ -34,7 +35,8 @@ class HealthWatch final : public GrpcCall {
   grpc::ByteBuffer message_;
   grpc::ServerAsyncWriter<grpc::ByteBuffer> writer_{&context_};
   std::optional<GrpcOpenCall> open_call_;
-  std::string request_;  // constant once the watch has begun
+  Status size_;  // constant once the watch has begun, as the next
+  std::string request_;
 
   Mutex mutex_;
   std::optional<std::string> told_ GUARDED_BY(mutex_);
@@ -57,7 +59,8 @@ void HealthWatch::OnStarted(bool ok) {
   open_call_.emplace(shared_, context_, GrpcOpenCall::Kind::kOneMessage);
   open_call_->CountMessage(message_);
   std::vector<grpc::Slice> slices;
-  if (message_.Dump(&slices).ok()) {
+  size_ = CheckControlSize(message_.Length());
+  if (size_ && message_.Dump(&slices).ok()) {
     for (const grpc::Slice& slice : slices) {
       request_.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
     }
@@ -79,7 +82,8 @@ void HealthWatch::TellHealth() {
     MutexLock lock(mutex_);
     if (!begun_ || writing_ || ended_) return;
   }
-  Result<std::string> health = WatchHealth(shared_.api, request_);
+  Result<std::string> health = size_ ? WatchHealth(shared_.api, request_)
+                                     : std::unexpected(Context("the message", size_.error()).error());
   {
     MutexLock lock(mutex_);
     if (writing_ || ended_ || (health && told_ == *health)) return;

@@ -93,6 +93,9 @@ void WholeAnswers::Add(const http::HttpClientResponse& answer) {
   }
 }
 
+// The limits of what is told of a server or a model: labels can make it long.
+constexpr JsonLimits kQuestionLimits{.bytes = size_t{64} << 20, .values = size_t{1} << 20};
+
 class HttpClient final : public infer::Endpoint {
  public:
   HttpClient(const http::ServerUrl& server, const http::ClientOptions& options, std::string header_lines,
@@ -204,6 +207,7 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
   exchange.head = Bytes::Copy(Head(verb, path, body));
   exchange.parts = std::move(body.parts);
   exchange.due = clock_.Now() + QuestionTime(options_);
+  exchange.most_answer = kQuestionLimits.bytes;
   exchange.done = [&promise](Result<http::HttpClientResponse> answer, const http::HttpExchange::Stamps&) {
     promise.set_value(std::move(answer));
   };
@@ -211,7 +215,7 @@ Result<Json> HttpClient::Ask(std::string_view verb, const std::string& path, std
   const http::HttpClientResponse answer = TRY(promise.get_future().get());
   if (answer.status != 200) return std::unexpected(ErrorOf(answer));
   if (answer.body.empty()) return Json::object();
-  return Readable(ParseJson(answer.body.text()), address_);
+  return Readable(ParseJson(answer.body.text(), kQuestionLimits), address_);
 }
 
 // An old server, or one without the extension, does not know the question.

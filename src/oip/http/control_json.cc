@@ -58,7 +58,7 @@ std::unexpected<Error> Wrong(std::string message) {
 // An object; an empty body is one without members.
 Result<Json> ParseObject(std::string_view body) {
   if (body.find_first_not_of(" \t\r\n") == body.npos) return Json::object();
-  Result<Json> json = ParseJson(body);
+  Result<Json> json = ParseJson(body, {.bytes = kMostControlBytes, .values = kMostControlValues});
   if (!json) return Wrong(fmt::format("the body is not JSON: {}", json.error().message));
   if (!json->is_object()) return Wrong("the body is not a JSON object");
   return json;

@@ -20,8 +20,11 @@ namespace {
 struct PreparedPlain final : infer::PreparedRequest {
   Bytes head;
   std::vector<Bytes> parts;
+  uint64_t most_answer = 0;
   infer::RequestForm::Outputs outputs{};
 };
+
+constexpr uint64_t kMostPage = uint64_t{16} << 20;
 
 bool IsOneLine(std::string_view text) {
   return std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -71,6 +74,7 @@ Result<std::shared_ptr<const infer::PreparedRequest>> PlainHttpClient::Prepare(
     head += fmt::format("Content-Length: {}\r\n", request.body.size());
   auto prepared = std::make_shared<PreparedPlain>();
   prepared->outputs = request.outputs;
+  prepared->most_answer = request.most_answer;
   prepared->head = Bytes::Copy(head + header_lines_ + "\r\n");
   if (!request.body.empty()) prepared->parts.push_back(request.body);
   return prepared;
@@ -79,7 +83,8 @@ Result<std::shared_ptr<const infer::PreparedRequest>> PlainHttpClient::Prepare(
 void PlainHttpClient::Submit(infer::Call call) {
   const auto* prepared = static_cast<const PreparedPlain*>(call.request.prepared.get());
   CHECK(prepared != nullptr);
-  http::HttpExchange exchange{.head = prepared->head, .parts = prepared->parts};
+  http::HttpExchange exchange{
+      .head = prepared->head, .parts = prepared->parts, .most_answer = prepared->most_answer};
   exchange.due = DueOf(call, options_, clock_);
   exchange.cancelled = std::move(call.request.cancelled);
   const bool reads = prepared->outputs == infer::RequestForm::Outputs::kRead;
@@ -123,6 +128,7 @@ Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds 
   infer::Call call;
   call.request.prepared = TRY(client->Prepare({.method = "GET",
                                                .path = slash == std::string::npos ? "/" : url.substr(slash),
+                                               .most_answer = kMostPage,
                                                .outputs = infer::RequestForm::Outputs::kRead}));
   std::promise<Result<infer::Response>> answered;
   call.completion = infer::Completion(

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "http/http_response_reader.h"
 #include "infer/endpoint.h"
 #include "oip/client.h"
 
@@ -17,6 +18,7 @@ struct PlainRequest {
   std::string path = "/";    // with its query
   std::string content_type;  // empty: none is said
   Bytes body;
+  uint64_t most_answer = http::kMostBody;  // bytes of the answer's body
   // kRead: the answer's body is the Response's one output, "body" of UINT8.
   infer::RequestForm::Outputs outputs = infer::RequestForm::Outputs::kPassOver;
 };
@@ -36,7 +38,7 @@ class PlainHttp : public infer::Service {
 };
 
 // The body of a page, got once, on a connection and a thread of its own. `url`: "http://HOST:PORT/PATH".
-// Errors as a client's.
+// At most 16 MiB. Errors as a client's.
 Result<std::string> FetchText(const std::string& url, std::chrono::milliseconds timeout, const Clock& clock);
 
 }  // namespace weir::oip

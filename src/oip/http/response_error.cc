@@ -14,7 +14,7 @@ namespace weir::oip {
 Error ErrorOf(const http::HttpClientResponse& answer) {
   constexpr size_t kMostWords = 200;
   const ErrorCode code = FromHttpStatus(answer.status);
-  if (const auto json = ParseJson(answer.body.text())) {
+  if (const auto json = ParseJson(answer.body.text(), {.bytes = 64 << 10, .values = 1024})) {
     if (const auto words = GetString(*json, "error"))
       return {code, CutToOneLine(*words, kMaxServerErrorText)};
   }

@@ -22,8 +22,6 @@
 namespace weir::oip {
 namespace {
 
-constexpr size_t kMostControlBytes = 1 << 20;  // of a body that is no inference
-
 http::HttpResponse Reply(int status, const Json& json) {
   return {.status = status, .body = {Bytes::Copy(DumpJson(json))}};
 }
@@ -84,6 +82,8 @@ class OipHttpServer : public std::enable_shared_from_this<OipHttpServer> {
   http::HttpResponse Failed(const Error& error) const {
     return ErrorResponse(HttpStatus(error.code, options_.compat), error);
   }
+  Status CheckRights(const HttpRoute& route, const http::HttpRequest& request) const;
+  void Act(HttpRoute route, http::HttpRequest request, http::HttpResponder responder) const;
   http::HttpResponse Health(const char* key, const Status& status) const;
   http::HttpResponse ModelReady(const HttpRoute& route) const;
   Result<Json> TellOfCuda(const HttpRoute& route, std::string_view body) const;
@@ -91,11 +91,11 @@ class OipHttpServer : public std::enable_shared_from_this<OipHttpServer> {
   void LoadOrUnload(const HttpRoute& route, const http::HttpRequest& request,
                     http::HttpResponder responder) const;
   void Infer(HttpRoute route, http::HttpRequest request, http::HttpResponder responder) const;
-  void InferLater(HttpRoute route, http::HttpRequest request, http::HttpResponder responder) const;
+  void ActLater(HttpRoute route, http::HttpRequest request, http::HttpResponder responder) const;
   Result<InferRequest> Parse(const HttpRoute& route, const http::HttpRequest& request) const;
   static void Answer(std::unique_ptr<PendingInference> pending, Result<infer::Response> result);
   static void Write(std::unique_ptr<PendingInference> pending, Result<infer::Response> result);
-  bool HasLargeJson(const http::HttpRequest& request) const;
+  bool HasLargeJson(const HttpRoute& route, const http::HttpRequest& request) const;
   bool HasLargeJson(const infer::Response& response, const ResponseForm& form) const;
 
   Api& api_;
@@ -117,10 +117,35 @@ void OipHttpServer::Serve(http::HttpRequest&& request, http::HttpResponder&& res
                             "the body must be application/json or application/octet-stream: "
                             "send a Content-Type that says which"}));
   }
+  if (const Status may = CheckRights(route, request); !may) return responder.Send(Failed(may.error()));
+  if (options_.json_pool != nullptr && HasLargeJson(route, request))
+    return ActLater(std::move(route), std::move(request), std::move(responder));
+  Act(std::move(route), std::move(request), std::move(responder));
+}
+
+// Checks what needs no look into the body.
+Status OipHttpServer::CheckRights(const HttpRoute& route, const http::HttpRequest& request) const {
+  if (route.action == HttpAction::kInfer) return {};
+  if (const Status size = CheckControlSize(request.body.size()); !size)
+    return Context("the body", size.error());
+  switch (route.action) {
+    case HttpAction::kLoad:
+    case HttpAction::kUnload:
+      return api_.MayControl();
+    case HttpAction::kRegionStatus:
+    case HttpAction::kRegionRegister:
+    case HttpAction::kRegionUnregister:
+      if (options_.allow_regions) return {};
+      return Fail(ErrorCode::kUnsupported,
+                  "shared memory of clients is off: start the server with --allow-client-shm");
+    default:
+      return {};
+  }
+}
+
+void OipHttpServer::Act(HttpRoute route, http::HttpRequest request, http::HttpResponder responder) const {
   switch (route.action) {
     case HttpAction::kInfer:
-      if (options_.json_pool != nullptr && HasLargeJson(request))
-        return InferLater(std::move(route), std::move(request), std::move(responder));
       return Infer(std::move(route), std::move(request), std::move(responder));
     case HttpAction::kServerLive:
       return responder.Send(Health("live", api_.Live()));
@@ -155,15 +180,6 @@ http::HttpResponse OipHttpServer::ModelReady(const HttpRoute& route) const {
                                                      : Failed(status.error());
 }
 
-// Checks a request that changes or lists the served models.
-Status CheckControl(const HttpRoute& route, const http::HttpRequest& request) {
-  if (request.body.size() > kMostControlBytes) {
-    return Fail(ErrorCode::kInvalidArgument,
-                fmt::format("the body is larger than {} bytes", kMostControlBytes));
-  }
-  return CheckRepository(route.repository);
-}
-
 Result<Json> OipHttpServer::Tell(const HttpRoute& route, const http::HttpRequest& request) const {
   switch (route.action) {
     case HttpAction::kServerMetadata:
@@ -182,16 +198,12 @@ Result<Json> OipHttpServer::Tell(const HttpRoute& route, const http::HttpRequest
     default:
       break;
   }
-  TRY_STATUS(CheckControl(route, request));
+  TRY_STATUS(CheckRepository(route.repository));
   if (route.action == HttpAction::kCudaRegionStatus || route.action == HttpAction::kCudaRegionRegister ||
       route.action == HttpAction::kCudaRegionUnregister) {
     return TellOfCuda(route, request.body.text());
   }
   if (route.action == HttpAction::kIndex) return ToJson(api_.Index(TRY(ParseIndexBody(request.body.text()))));
-  if (!options_.allow_regions) {
-    return Fail(ErrorCode::kUnsupported,
-                "shared memory of clients is off: start the server with --allow-client-shm");
-  }
   switch (route.action) {
     case HttpAction::kRegionStatus:
       return ToJson(TRY(api_.Regions(route.region)));
@@ -220,7 +232,7 @@ Result<Json> OipHttpServer::TellOfCuda(const HttpRoute& route, std::string_view 
 void OipHttpServer::LoadOrUnload(const HttpRoute& route, const http::HttpRequest& request,
                                  http::HttpResponder responder) const {
   const auto parse = [&]() -> Result<std::string> {
-    TRY_STATUS(CheckControl(route, request));
+    TRY_STATUS(CheckRepository(route.repository));
     if (route.action == HttpAction::kLoad) return ParseLoadBody(request.body.text());
     TRY_STATUS(ParseUnloadBody(request.body.text()));
     return std::string();
@@ -238,8 +250,9 @@ void OipHttpServer::LoadOrUnload(const HttpRoute& route, const http::HttpRequest
   api_.Unload(route.model, std::move(done));
 }
 
-bool OipHttpServer::HasLargeJson(const http::HttpRequest& request) const {
+bool OipHttpServer::HasLargeJson(const HttpRoute& route, const http::HttpRequest& request) const {
   if (request.body.size() < options_.large_json) return false;
+  if (route.action != HttpAction::kInfer) return true;
   const Result<std::optional<uint64_t>> header_length = HeaderLength(request);
   return header_length && header_length->value_or(request.body.size()) >= options_.large_json;
 }
@@ -259,8 +272,8 @@ bool OipHttpServer::HasLargeJson(const infer::Response& response, const Response
   return json >= options_.large_json;
 }
 
-void OipHttpServer::InferLater(HttpRoute route, http::HttpRequest request,
-                               http::HttpResponder responder) const {
+void OipHttpServer::ActLater(HttpRoute route, http::HttpRequest request,
+                             http::HttpResponder responder) const {
   struct Job {
     std::shared_ptr<const OipHttpServer> server;
     HttpRoute route;
@@ -273,7 +286,7 @@ void OipHttpServer::InferLater(HttpRoute route, http::HttpRequest request,
     if (job->request.left.stop_requested()) {
       return job->responder.Send(job->server->Failed({ErrorCode::kCancelled, "the client left"}));
     }
-    job->server->Infer(std::move(job->route), std::move(job->request), std::move(job->responder));
+    job->server->Act(std::move(job->route), std::move(job->request), std::move(job->responder));
   };
   if (options_.json_pool->Offer(work)) return;
   if (options_.on_pool_full) options_.on_pool_full();
@@ -289,6 +302,7 @@ void OipHttpServer::Infer(HttpRoute route, http::HttpRequest request, http::Http
   exchange.decoded = clock_.Now();
   exchange.model = route.model;
   exchange.version = route.version;
+  exchange.malformed = !parsed;
   if (!parsed) return Answer(std::move(pending), std::unexpected(std::move(parsed).error()));
   parsed->request.model = std::move(route.model);
   parsed->request.version = std::move(route.version);

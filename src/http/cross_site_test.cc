@@ -1,4 +1,4 @@
-#include "oip/http/cross_site.h"
+#include "http/cross_site.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace weir::oip {
+namespace weir::http {
 namespace {
 
 CrossSitePolicy Policy(CrossSitePolicy::Options options = {}) {
@@ -110,28 +110,34 @@ TEST(CrossSite, NamesAnOptionThatIsNoOriginOrHost) {
   }
 }
 
-class Taker final : public http::HttpResponder::Connection {
+TEST(CrossSite, NamesNoFlagWhereThereIsNone) {
+  const CrossSitePolicy policy = Policy({.has_flags = false});
+  EXPECT_EQ(policy.Refusal("e.example", {}),
+            "the host \"e.example\" is not one of this server's names: use an address or localhost");
+  EXPECT_EQ(policy.Refusal("localhost", "http://e.example"),
+            "pages of \"http://e.example\" may not call this server");
+}
+
+class Taker final : public HttpResponder::Connection {
  public:
-  void Answer(uint64_t, http::HttpResponse given, http::HttpResponder::Sent) override {
-    reply = std::move(given);
-  }
-  http::HttpResponse reply{.status = 0};
+  void Answer(uint64_t, HttpResponse given, HttpResponder::Sent) override { reply = std::move(given); }
+  HttpResponse reply{.status = 0};
 };
 
 class CrossSiteGuard : public testing::Test {
  protected:
-  http::HttpResponse Send(http::HttpRequest request) {
+  HttpResponse Send(HttpRequest request) {
     const auto taker = std::make_shared<Taker>();
     GuardCrossSite(
-        [this](const http::HttpRequest&, http::HttpResponder responder) {
+        [this](const HttpRequest&, HttpResponder responder) {
           ++called_;
           responder.Send({.status = 200});
         },
-        Policy(),
-        [this](const std::string&) { ++refused_; })(std::move(request), http::HttpResponder(taker, 0));
+        Policy(), "Inference-Header-Content-Length",
+        [this](const std::string&) { ++refused_; })(std::move(request), HttpResponder(taker, 0));
     return taker->reply;
   }
-  static std::string Header(const http::HttpResponse& reply, std::string_view name) {
+  static std::string Header(const HttpResponse& reply, std::string_view name) {
     for (const auto& [key, value] : reply.headers) {
       if (key == name) return value;
     }
@@ -142,14 +148,14 @@ class CrossSiteGuard : public testing::Test {
 };
 
 TEST_F(CrossSiteGuard, PassesOnWhatIsOfNoPageAsItIs) {
-  const http::HttpResponse reply = Send({.method = "POST", .path = "/", .host = "localhost"});
+  const HttpResponse reply = Send({.method = "POST", .path = "/", .host = "localhost"});
   EXPECT_EQ(reply.status, 200);
   EXPECT_TRUE(reply.headers.empty());
 }
 
 TEST_F(CrossSiteGuard, RefusesForeignPagesAndTheirPreflights) {
   for (const std::string_view method : {"GET", "POST", "OPTIONS"}) {
-    const http::HttpResponse reply =
+    const HttpResponse reply =
         Send({.method = method, .path = "/", .host = "localhost", .origin = "http://e.example"});
     EXPECT_EQ(reply.status, 403);
     EXPECT_EQ(Header(reply, "Access-Control-Allow-Origin"), "");
@@ -160,21 +166,20 @@ TEST_F(CrossSiteGuard, RefusesForeignPagesAndTheirPreflights) {
 }
 
 TEST_F(CrossSiteGuard, TellsBrowsersWhatAllowedPagesMayDo) {
-  const http::HttpResponse answer =
+  const HttpResponse answer =
       Send({.method = "POST", .path = "/", .host = "localhost", .origin = "http://localhost:1"});
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(Header(answer, "Access-Control-Allow-Origin"), "http://localhost:1");
   EXPECT_EQ(Header(answer, "Access-Control-Expose-Headers"), "Inference-Header-Content-Length");
   EXPECT_EQ(Header(answer, "Vary"), "Origin");
   EXPECT_EQ(called_, 1);
-  const http::HttpResponse preflight =
-      Send({.method = "OPTIONS",
-            .path = "/",
-            .host = "localhost",
-            .origin = "http://localhost:1",
-            .headers = {{"Access-Control-Request-Method", "POST"},
-                        {"Access-Control-Request-Headers", "x-mine"},
-                        {"Access-Control-Request-Private-Network", "true"}}});
+  const HttpResponse preflight = Send({.method = "OPTIONS",
+                                       .path = "/",
+                                       .host = "localhost",
+                                       .origin = "http://localhost:1",
+                                       .headers = {{"Access-Control-Request-Method", "POST"},
+                                                   {"Access-Control-Request-Headers", "x-mine"},
+                                                   {"Access-Control-Request-Private-Network", "true"}}});
   EXPECT_EQ(preflight.status, 200);
   EXPECT_EQ(Header(preflight, "Access-Control-Allow-Origin"), "http://localhost:1");
   EXPECT_EQ(Header(preflight, "Access-Control-Allow-Methods"), "GET, HEAD, POST");
@@ -184,4 +189,4 @@ TEST_F(CrossSiteGuard, TellsBrowsersWhatAllowedPagesMayDo) {
 }
 
 }  // namespace
-}  // namespace weir::oip
+}  // namespace weir::http

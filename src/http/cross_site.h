@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "http/http_server.h"
 
-namespace weir::oip {
+namespace weir::http {
 
 // The rules. Pure.
 //
@@ -28,10 +28,14 @@ class CrossSitePolicy {
     std::string address = "127.0.0.1";  // that the server listens on
     std::vector<std::string> origins;   // "https://host" or "https://host:port"; "null"; "*" for all
     std::vector<std::string> hosts;     // names without a port; "*.example.com"; "*" for all
+    // Others can be allowed, and refusals name --allow-host and --allow-origin. False: no page of another
+    // origin can read an answer.
+    bool has_flags = true;
   };
   // kInvalidArgument names the value that is no origin or host.
   static Result<CrossSitePolicy> Create(Options options);
 
+  bool has_flags() const { return has_flags_; }
   // The reason for a 403; nullopt if the request is allowed. `host` as in HttpRequest.
   std::optional<std::string> Refusal(std::string_view host, std::optional<std::string_view> origin) const;
 
@@ -43,12 +47,13 @@ class CrossSitePolicy {
 
   std::string address_;
   std::vector<std::string> origins_, hosts_;  // in lower case; origins without a default port
-  bool any_origin_ = false, any_host_ = false;
+  bool any_origin_ = false, any_host_ = false, has_flags_ = true;
 };
 
 // A handler that answers 403 to what `policy` refuses and 200 to preflights, adds CORS headers to what
-// `inner` answers to pages, and passes on the rest. `on_refused` is called with the reason of each 403.
-http::HttpServer::Handler GuardCrossSite(http::HttpServer::Handler inner, CrossSitePolicy policy,
-                                         std::function<void(const std::string&)> on_refused);
+// `inner` answers to pages, and passes on the rest. Pages may read the header `exposed`, if it is not empty.
+// `on_refused` is called with the reason of each 403.
+HttpServer::Handler GuardCrossSite(HttpServer::Handler inner, CrossSitePolicy policy, std::string exposed,
+                                   std::function<void(const std::string&)> on_refused);
 
-}  // namespace weir::oip
+}  // namespace weir::http

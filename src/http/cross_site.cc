@@ -1,4 +1,4 @@
-#include "oip/http/cross_site.h"
+#include "http/cross_site.h"
 
 #include <fmt/format.h>
 
@@ -8,14 +8,11 @@
 
 #include "base/text.h"
 #include "http/error_body.h"
-#include "oip/http/server.h"
-#include "oip/status.h"
 
-namespace weir::oip {
+namespace weir::http {
 namespace {
 
 constexpr std::string_view kMethods = "GET, HEAD, POST";
-constexpr std::string_view kUsualHeaders = "Content-Type, Inference-Header-Content-Length";
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -105,6 +102,7 @@ std::string InBrackets(const std::string& address) {
 Result<CrossSitePolicy> CrossSitePolicy::Create(Options options) {
   CrossSitePolicy policy;
   policy.address_ = InBrackets(options.address);
+  policy.has_flags_ = options.has_flags;
   for (const std::string& origin : options.origins) {
     if (origin == "*") {
       policy.any_origin_ = true;
@@ -165,12 +163,12 @@ bool CrossSitePolicy::AllowsOrigin(std::string_view origin, std::string_view hos
 std::optional<std::string> CrossSitePolicy::Refusal(std::string_view host,
                                                     std::optional<std::string_view> origin) const {
   if (!AllowsHost(host)) {
-    return fmt::format("the host {} is not one of this server's names: allow it with --allow-host",
-                       Quoted(host));
+    return fmt::format("the host {} is not one of this server's names: {}", Quoted(host),
+                       has_flags_ ? "allow it with --allow-host" : "use an address or localhost");
   }
   if (origin && !AllowsOrigin(*origin, host)) {
-    return fmt::format("pages of {} may not call this server: allow them with --allow-origin",
-                       Quoted(*origin));
+    return fmt::format("pages of {} may not call this server{}", Quoted(*origin),
+                       has_flags_ ? ": allow them with --allow-origin" : "");
   }
   return std::nullopt;
 }
@@ -179,37 +177,37 @@ namespace {
 
 using Headers = std::vector<std::pair<std::string_view, std::string>>;
 
-Headers CorsHeaders(std::string_view origin) {
-  return {{"Access-Control-Allow-Origin", std::string(origin)},
-          {"Access-Control-Expose-Headers", std::string(kHeaderLengthName)},
-          {"Vary", "Origin"}};
+Headers CorsHeaders(std::string_view origin, const std::string& exposed) {
+  Headers headers = {{"Access-Control-Allow-Origin", std::string(origin)}, {"Vary", "Origin"}};
+  if (!exposed.empty()) headers.emplace_back("Access-Control-Expose-Headers", exposed);
+  return headers;
 }
 
 // Puts the headers of CORS onto the response of one request.
-class CorsConnection final : public http::HttpResponder::Connection {
+class CorsConnection final : public HttpResponder::Connection {
  public:
-  CorsConnection(http::HttpResponder to, std::string_view origin)
-      : to_(std::move(to)), headers_(CorsHeaders(origin)) {}
+  CorsConnection(HttpResponder to, Headers headers) : to_(std::move(to)), headers_(std::move(headers)) {}
 
-  void Answer(uint64_t, http::HttpResponse reply, http::HttpResponder::Sent sent) override {
+  void Answer(uint64_t, HttpResponse reply, HttpResponder::Sent sent) override {
     for (auto& header : headers_) reply.headers.push_back(std::move(header));
     to_.Send(std::move(reply), std::move(sent));
   }
 
  private:
-  http::HttpResponder to_;
+  HttpResponder to_;
   Headers headers_;
 };
 
-bool IsPreflight(const http::HttpRequest& request) {
+bool IsPreflight(const HttpRequest& request) {
   return request.method == "OPTIONS" && request.Header("Access-Control-Request-Method");
 }
 
-http::HttpResponse PreflightReply(const http::HttpRequest& request) {
-  http::HttpResponse reply{.status = 200, .headers = CorsHeaders(*request.origin)};
+HttpResponse PreflightReply(const HttpRequest& request, const std::string& exposed) {
+  HttpResponse reply{.status = 200, .headers = CorsHeaders(*request.origin, exposed)};
   reply.headers.emplace_back("Access-Control-Allow-Methods", kMethods);
+  const std::string usual = exposed.empty() ? "Content-Type" : "Content-Type, " + exposed;
   reply.headers.emplace_back("Access-Control-Allow-Headers",
-                             request.Header("Access-Control-Request-Headers").value_or(kUsualHeaders));
+                             request.Header("Access-Control-Request-Headers").value_or(usual));
   if (request.Header("Access-Control-Request-Private-Network") == "true")
     reply.headers.emplace_back("Access-Control-Allow-Private-Network", "true");
   reply.headers.emplace_back("Access-Control-Max-Age", "600");
@@ -218,20 +216,20 @@ http::HttpResponse PreflightReply(const http::HttpRequest& request) {
 
 }  // namespace
 
-http::HttpServer::Handler GuardCrossSite(http::HttpServer::Handler inner, CrossSitePolicy policy,
-                                         std::function<void(const std::string&)> on_refused) {
-  return [inner = std::move(inner), policy = std::move(policy), on_refused = std::move(on_refused)](
-             http::HttpRequest&& request, http::HttpResponder&& responder) {
+HttpServer::Handler GuardCrossSite(HttpServer::Handler inner, CrossSitePolicy policy, std::string exposed,
+                                   std::function<void(const std::string&)> on_refused) {
+  return [inner = std::move(inner), policy = std::move(policy), exposed = std::move(exposed),
+          on_refused = std::move(on_refused)](HttpRequest&& request, HttpResponder&& responder) {
     if (const auto reason = policy.Refusal(request.host, request.origin)) {
       if (on_refused) on_refused(*reason);
       return responder.Send(
-          {.status = 403, .body = {Bytes::Copy(http::ErrorBody({ErrorCode::kInvalidArgument, *reason}))}});
+          {.status = 403, .body = {Bytes::Copy(ErrorBody({ErrorCode::kInvalidArgument, *reason}))}});
     }
-    if (!request.origin) return inner(std::move(request), std::move(responder));
-    if (IsPreflight(request)) return responder.Send(PreflightReply(request));
-    auto cors = std::make_shared<CorsConnection>(std::move(responder), *request.origin);
-    inner(std::move(request), http::HttpResponder(std::move(cors), 0));
+    if (!request.origin || !policy.has_flags()) return inner(std::move(request), std::move(responder));
+    if (IsPreflight(request)) return responder.Send(PreflightReply(request, exposed));
+    auto cors = std::make_shared<CorsConnection>(std::move(responder), CorsHeaders(*request.origin, exposed));
+    inner(std::move(request), HttpResponder(std::move(cors), 0));
   };
 }
 
-}  // namespace weir::oip
+}  // namespace weir::http
