@@ -16,17 +16,6 @@ namespace {
 
 constexpr uint64_t kMaxPredictorBytes = uint64_t{1} << 30;
 
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  while (begin <= text.size()) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 // Returns the batches that the study plays; two at least, as an engine is a line through their times.
 std::vector<int> BatchesOf(const study::Design& design) {
   std::set<int> batches;
@@ -48,6 +37,17 @@ Accelerator::Engine ToEngine(const auto& line) {
 }
 
 }  // namespace
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 Status CheckAskedAccelerators(const AskedAccelerators& asked) {
   const auto refuse = [](const char* what) { return Fail(ErrorCode::kInvalidArgument, what); };

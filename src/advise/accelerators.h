@@ -19,6 +19,9 @@ struct AskedAccelerators {
   std::vector<std::string> set;
 };
 
+// The parts that are not empty.
+std::vector<std::string> SplitAtCommas(const std::string& text);
+
 // kInvalidArgument names the flag that says nothing without another.
 Status CheckAskedAccelerators(const AskedAccelerators& asked);
 

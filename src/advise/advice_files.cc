@@ -6,11 +6,13 @@
 #include <filesystem>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "advise/goal.h"
 #include "base/count.h"
 #include "launch/process/command.h"
 #include "model/model.h"
+#include "trial/commands.h"
 #include "trial/repository.h"
 #include "trial/setting.h"
 
@@ -72,33 +74,83 @@ std::string UseOf(const std::string& name, const std::string& model) {
   return "";
 }
 
-// The command of a fresh check, against the server that the files start.
-std::string CheckText(const AdviceResult& advice, const std::string& model) {
-  const Json& factors = advice.best->configuration;
-  const bool grpc = factors.value("protocol", std::string("http")) == "grpc";
-  std::vector<std::string> words{
-      "weir", "load", fmt::format("{}://127.0.0.1:{}/{}", grpc ? "grpc" : "http", grpc ? 8001 : 8000, model),
-      "--batch-size", fmt::format("{}", factors.value("batch", 8))};
-  const Json load = factors.value("load", Json());
-  if (load.is_object())
-    words.insert(words.end(), {"--request-rate-range", fmt::format("{}", load.value("rate_per_s", 1.0))});
-  else
-    words.insert(words.end(), {"--concurrency-range", fmt::format("{}", factors.value("in_flight", 1))});
-  words.insert(words.end(), {"--request-count", "2000"});
+constexpr int kUsualInFlight = 4;  // of weir run over a server, and of the response times beside it
+
+// The load under which the figures were measured: in flight as there, one batch a request.
+trial::Setting MeasuredLoad(trial::Setting setting) {
+  const bool is_application = std::holds_alternative<trial::ApplicationLoad>(setting.load);
+  if (!std::holds_alternative<trial::OpenLoad>(setting.load)) setting.load = trial::ClosedLoad{};
+  if (is_application && setting.mode == trial::Mode::kAsync && !setting.in_flight)
+    setting.in_flight = kUsualInFlight;
+  return setting;
+}
+
+// Returns the command of a fresh check: the measured load on the server that the files start, or on the model
+// in one process. Without the flags that a trial needs for itself.
+std::vector<std::string> CheckCommand(const AdviceFilesInput& input, const trial::Setting& measured,
+                                      const std::string& model, int64_t requests) {
+  const trial::Setting setting = MeasuredLoad(measured);
+  const bool served = setting.architecture != trial::Architecture::kInProcess;
+  const bool grpc = setting.protocol == trial::Protocol::kGrpc;
+  const std::string url =
+      fmt::format("{}://127.0.0.1:{}/{}", grpc ? "grpc" : "http", grpc ? 8001 : 8000, model);
+  trial::ClientPlaces places{.program = "weir",
+                             .model = served ? url : input.find(ModelOf(input.file, input.factors())),
+                             .data = {},
+                             .expected = {},
+                             .answers = {},
+                             .streams = setting.streams,
+                             .server_pids = {},
+                             .metrics_url = {},
+                             .client_hosts = {},
+                             .shapes = {},
+                             .seed = 2};
+  if (setting.payload != trial::Payload::kTensor) places.data = {input.data};
+  if (!setting.server) places.shapes = {input.file.shapes.begin(), input.file.shapes.end()};
+  std::vector<std::string> words = trial::ClientArguments(setting, {.requests = requests}, places);
+  for (const std::string_view flag : {"--json", "--seed"}) {
+    const auto at = std::ranges::find(words, flag);
+    if (at != words.end()) words.erase(at, at + 2);
+  }
+  return words;
+}
+
+// A command for each percentile that is a target, as one run judges one; then what is read off its output.
+std::string CheckText(const AdviceFilesInput& input, const AdviceResult& advice, const std::string& model) {
+  const auto setting = trial::ReadSetting(input.factors());
+  if (!setting || std::holds_alternative<trial::StreamsLoad>(setting->load)) return "";
+  constexpr int64_t kFewest = 2000;
+  std::string commands, read;
   for (const std::string& text : advice.targets) {
     const auto target = ParseTarget(text);
-    if (target && target->metric == kP99Metric)
-      words.insert(words.end(),
-                   {"--percentile", "99", "--latency-threshold", fmt::format("{}", target->limit)});
+    if (!target) continue;
+    if (target->responses == 0) {
+      read += fmt::format("- {}: {}\n", text,
+                          target->metric == kMemoryMetric
+                              ? "`weir monitor` of the server's process and of the command tells it"
+                              : "the command prints its throughput, in rows a second");
+      continue;
+    }
+    auto words = CheckCommand(input, *setting, model, std::max(kFewest, target->responses));
+    words.insert(words.end(), {"--percentile", fmt::format("{}", target->percentile), "--latency-threshold",
+                               fmt::format("{}", target->limit)});
+    commands += launch::ToShell(words) + "\n";
   }
-  return launch::ToShell(words);
+  if (commands.empty()) commands = launch::ToShell(CheckCommand(input, *setting, model, kFewest)) + "\n";
+  return fmt::format("\n## Check it\n\nUnder the load of the trials:\n\n```\n{}```\n{}{}", commands,
+                     read.empty() ? "" : "\n", read);
 }
 
 }  // namespace
 
+Json AdviceFilesInput::factors() const {
+  Json factors = design.configurations[best.configuration].factors;
+  if (predicted) factors.erase("accelerator");
+  return factors;
+}
+
 Result<std::vector<AdviceFile>> MakeAdviceFiles(const AdviceFilesInput& input) {
-  Json factors = input.design.configurations[input.best.configuration].factors;
-  if (input.predicted) factors.erase("accelerator");
+  const Json factors = input.factors();
   trial::Setting setting = TRY(trial::ReadSetting(factors));
   return MakeFiles({.factors = factors,
                     .model = ModelName(input),
@@ -118,9 +170,10 @@ std::string ModelName(const AdviceFilesInput& input) {
   return path.extension() == ".onnx" ? path.stem().string() : path.filename().string();
 }
 
-std::string AdviceReadme(const AdviceResult& advice, const std::string& model,
+std::string AdviceReadme(const AdviceFilesInput& input, const AdviceResult& advice,
                          const std::vector<AdviceFile>& files) {
   const AdviceResult::Best& best = *advice.best;
+  const std::string model = ModelName(input);
   std::string text = fmt::format("# {}\n\n", best.label);
   for (const std::string& target : advice.targets) text += fmt::format("Target: {}. ", target);
   if (advice.rate_images_per_s) text += fmt::format("Load: {} images/s. ", Short(*advice.rate_images_per_s));
@@ -128,21 +181,17 @@ std::string AdviceReadme(const AdviceResult& advice, const std::string& model,
   text += "\n## Expected of one instance\n\n| figure | mean | low | high | trials |\n|---|---|---|---|---|\n";
   text += Row("images/s", best.expected.throughput, 1);
   if (best.expected.all.p99_ms) text += Row("p99 of the response time, ms", *best.expected.all.p99_ms, 1);
-  if (best.expected.all.host_memory_bytes)
-    text += Row("memory of the host in use, MB", *best.expected.all.host_memory_bytes, 1e-6);
+  if (best.expected.all.memory_bytes)
+    text += Row("memory of client and server, MB", *best.expected.all.memory_bytes, 1e-6);
   text +=
       "\nIntervals at 95 % over the trials. advice.json has the other configurations and the comparison.\n";
   if (best.cost.instances) text += fmt::format("The load takes {}", Count(*best.cost.instances, "instance"));
   if (best.cost.instances)
     text += best.cost.per_hour ? fmt::format(", {} an hour.\n", Short(*best.cost.per_hour)) : ".\n";
   text += "\n## The files\n\n| file | use |\n|---|---|\n";
-  bool served = false;
-  for (const AdviceFile& file : files) {
-    served = served || file.name.ends_with(".service");
+  for (const AdviceFile& file : files)
     text += fmt::format("| {} | {} |\n", file.name, UseOf(file.name, model));
-  }
-  if (served) text += fmt::format("\n## Check it\n\n```\n{}\n```\n", CheckText(advice, model));
-  return text;
+  return text + CheckText(input, advice, model);
 }
 
 }  // namespace weir::advise

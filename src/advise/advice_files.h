@@ -25,7 +25,10 @@ struct AdviceFilesInput {
   std::string image;  // of the server's container; empty: the study's
   // Returns the path of a model or a repository as the study names it.
   std::function<std::string(const std::string& name)> find;
+  std::string data;        // where the study's pictures are
   bool predicted = false;  // the accelerator stands for a real one: the files name none, and ask for a GPU
+
+  Json factors() const;  // of the best configuration, without an accelerator that stands for a real one
 };
 
 // Reads the model's configuration. Errors as MakeFiles and model::OpenModel.
@@ -35,8 +38,8 @@ Result<std::vector<AdviceFile>> MakeAdviceFiles(const AdviceFilesInput& input);
 std::string ModelName(const AdviceFilesInput& input);
 
 // Returns README.md: the configuration, the expected figures with their intervals, how each file is used, and
-// the command that checks the targets. REQUIRES: advice.best.
-std::string AdviceReadme(const results::AdviceResult& advice, const std::string& model,
+// the commands that check the targets under the load of the trials. REQUIRES: advice.best.
+std::string AdviceReadme(const AdviceFilesInput& input, const results::AdviceResult& advice,
                          const std::vector<AdviceFile>& files);
 
 }  // namespace weir::advise

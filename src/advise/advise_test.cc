@@ -18,6 +18,7 @@ constexpr const char* kStudy =
     "fixed: {architecture: microservice, engine: \"emulated:base=1ms\"}\n";
 
 struct PlayedStudy {
+  study::StudyFile file;
   study::Design design;
   std::vector<study::PlayedTrials> trials;
 };
@@ -29,7 +30,7 @@ PlayedStudy Play(const std::string& yaml,
   EXPECT_TRUE(file) << file.error().message;
   auto design = study::MakeDesign(*file);
   EXPECT_TRUE(design) << design.error().message;
-  PlayedStudy played{.design = *std::move(design), .trials = {}};
+  PlayedStudy played{.file = *std::move(file), .design = *std::move(design), .trials = {}};
   for (const study::Trial& trial : played.design.trials) {
     const auto [rate, p99] = measure(trial.configuration, trial.block);
     study::PlayedTrials one{.trial = trial};
@@ -134,6 +135,45 @@ TEST(Decide, AsksForATrialThatMeasuresTheTarget) {
   EXPECT_EQ(decision.measure_next.size(), 3u);
 }
 
+AdviceFilesInput InputOf(const PlayedStudy& played, const Decision& decision) {
+  return {.file = played.file,
+          .design = played.design,
+          .played = played.trials,
+          .best = decision.candidates[*decision.best],
+          .image = {},
+          .find = [](const std::string& name) { return "/found/" + name; },
+          .data = "/found/d"};
+}
+
+TEST(AdviceReadme, ChecksEveryTargetUnderTheLoadOfTheTrials) {
+  const PlayedStudy played = Play(
+      "study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8]}\nrepeats: 6\n"
+      "fixed: {architecture: microservice, engine: \"emulated:base=1ms\", protocol: grpc, in_flight: 16, "
+      "payload: image}\n",
+      Usual);
+  const Goal goal{
+      .targets = {*ParseTarget("p99<15"), *ParseTarget("p99.9<90ms"), *ParseTarget("throughput>50")}};
+  Decision decision = Decide(played.design, played.trials, {});
+  const results::AdviceResult advice = MakeAdvice(decision, played.design, goal);
+  const std::string text = AdviceReadme(InputOf(played, decision), advice, {});
+  EXPECT_THAT(text,
+              testing::HasSubstr("weir load grpc://127.0.0.1:8001/m --concurrency-range 16 --batch-size 8 "
+                                 "--data /found/d --payload image "));
+  EXPECT_THAT(text, testing::HasSubstr("--request-count 2000 --percentile 99 --latency-threshold 15\n"));
+  EXPECT_THAT(text, testing::HasSubstr("--request-count 10000 --percentile 99.9 --latency-threshold 90\n"));
+  EXPECT_THAT(text, testing::HasSubstr("- throughput>50 images/s: the command prints"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("--json")));
+}
+
+TEST(AdviceReadme, ChecksAModelInOneProcessToo) {
+  const PlayedStudy played =
+      Play("study: s\nmodel: m\ndata: d\nfactors: {batch: [1, 8]}\nrepeats: 6\nfixed: {mode: sync}\n", Usual);
+  const Decision decision = Decide(played.design, played.trials, {});
+  const results::AdviceResult advice = MakeAdvice(decision, played.design, {});
+  EXPECT_THAT(AdviceReadme(InputOf(played, decision), advice, {}),
+              testing::HasSubstr("weir load /found/m --concurrency-range 1 --sync --batch-size 8 "));
+}
+
 TEST(AdviceReadme, HasTheExpectedFiguresAndTheCheck) {
   const PlayedStudy played = Play(kStudy, Usual);
   const Goal goal{.targets = {*ParseTarget("p99<15ms")}, .rate = 550};
@@ -141,9 +181,11 @@ TEST(AdviceReadme, HasTheExpectedFiguresAndTheCheck) {
   const results::AdviceResult advice = MakeAdvice(decision, played.design, goal);
   const auto files = MakeFiles({.factors = advice.best->configuration, .model = "m"});
   ASSERT_TRUE(files) << files.error().message;
-  const std::string text = AdviceReadme(advice, "m", *files);
+  const std::string text = AdviceReadme(InputOf(played, decision), advice, *files);
   EXPECT_THAT(text, testing::HasSubstr("| images/s | 200 | "));
   EXPECT_THAT(text, testing::HasSubstr("The load takes 3 instances.\n"));
+  EXPECT_THAT(text,
+              testing::HasSubstr("weir load http://127.0.0.1:8000/m --concurrency-range 4 --batch-size 8 "));
   EXPECT_THAT(text, testing::HasSubstr("--percentile 99 --latency-threshold 15\n"));
   for (const AdviceFile& one : *files) EXPECT_THAT(text, testing::HasSubstr("| " + one.name + " | `"));
 }

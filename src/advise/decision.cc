@@ -161,21 +161,16 @@ void CompareWithBest(const Evidence& evidence, const study::Design& design, cons
   if (order.size() < 2) return;
   decision.runner_up = order[1];
   const Candidate& best = decision.candidates[order[0]];
-  std::vector<double> p;
-  for (size_t i = 1; i < order.size(); ++i) {
-    const Candidate& other = decision.candidates[order[i]];
-    const auto logs = LogRatios(evidence.measured, design, goal, best, other);
-    p.push_back(stats::PairedP(logs));
-    if (i > 1) continue;
-    if (auto ratio = stats::RatioOfLogs(logs)) {
-      Widen(evidence, goal, best, other, *ratio);
-      decision.difference_low = ratio->low;
-      decision.difference_high = ratio->high;
-    }
-  }
-  decision.adjusted_p = stats::HolmAdjust(p)[0];
-  const bool better = decision.difference_low && *decision.difference_low > 1;
-  decision.significant = better && *decision.adjusted_p <= kAlpha;
+  const Candidate& other = decision.candidates[order[1]];
+  const size_t family = order.size() - 1;
+  const auto logs = LogRatios(evidence.measured, design, goal, best, other);
+  decision.adjusted_p = stats::SimultaneousP(stats::PairedP(logs), family);
+  auto ratio = stats::RatioOfLogs(logs, stats::SimultaneousConfidence(1 - kAlpha, family));
+  if (!ratio) return;
+  Widen(evidence, goal, best, other, *ratio);
+  decision.difference_low = ratio->low;
+  decision.difference_high = ratio->high;
+  decision.significant = ratio->low && *ratio->low > 1;
 }
 
 void AddMeasureNext(const study::Design& design, const Goal& goal, Decision& decision) {
@@ -247,17 +242,23 @@ results::AdviceResult::Candidate ToResult(const Candidate& candidate, const stud
           .why = candidate.why,
           .expected = {.throughput_images_per_s = candidate.throughput,
                        .p99_ms = candidate.p99_ms,
-                       .host_memory_bytes = candidate.memory_bytes},
+                       .memory_bytes = candidate.memory_bytes},
           .cost = CostOf(candidate)};
 }
 
 }  // namespace
 
+std::vector<std::string> PricedNames(const Json& factors) {
+  std::vector<std::string> names;
+  if (const std::string accelerator = factors.value("accelerator", std::string()); !accelerator.empty())
+    names.push_back(accelerator);
+  names.push_back(factors.value("architecture", std::string("in-process")));
+  return names;
+}
+
 std::optional<double> PriceOf(const Json& factors, const Goal& goal) {
-  for (const char* key : {"accelerator", "architecture"}) {
-    const auto level = factors.find(key);
-    if (level == factors.end() || !level->is_string()) continue;
-    const auto price = goal.price_per_hour.find(level->get<std::string>());
+  for (const std::string& name : PricedNames(factors)) {
+    const auto price = goal.price_per_hour.find(name);
     if (price != goal.price_per_hour.end()) return price->second;
   }
   return std::nullopt;
@@ -341,8 +342,7 @@ Decision Decide(const study::Design& design, std::span<const study::PlayedTrials
     CompareWithBest(evidence, design, goal, order, decision);
   if (decision.best) {
     const size_t index = decision.candidates[*decision.best].configuration;
-    const auto bottleneck =
-        study::FindNextBottleneck(design.configurations[index], index, measured, study::AnalysisOptions{});
+    const auto bottleneck = study::FindNextBottleneck(index, measured, study::AnalysisOptions{});
     if (bottleneck) decision.bottleneck = bottleneck->stage;
   }
   AddMeasureNext(design, goal, decision);

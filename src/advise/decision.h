@@ -17,6 +17,9 @@
 
 namespace weir::advise {
 
+// The names by which a configuration can be priced: its accelerator's, and its architecture.
+std::vector<std::string> PricedNames(const Json& factors);
+
 // Returns the price of one instance's hour: by its accelerator's name, else by its architecture; nullopt
 // without one.
 std::optional<double> PriceOf(const Json& factors, const Goal& goal);
@@ -46,20 +49,21 @@ struct PredictedEnds {
 struct Decision {
   std::vector<Candidate> candidates;      // in the order of the design; those that were measured
   std::optional<size_t> best, runner_up;  // indices of `candidates`
-  bool significant = false;               // best against runner-up, by Holm over all that meet the goal
+  bool significant = false;  // best against runner-up: by the interval below, and by nothing else
   std::optional<double> adjusted_p;
-  std::optional<double> difference_low, difference_high;  // ratio of the objective, best over runner-up
-  std::string bottleneck;                                 // of most of the best's trials; may be empty
-  std::string no_answer;                                  // why there is no best; empty with one
-  std::vector<std::string> notes;                         // what limits the answer
+  // The ratio of the objective, best over runner-up: simultaneous over all that meet the goal.
+  std::optional<double> difference_low, difference_high;
+  std::string bottleneck;          // of most of the best's trials; may be empty
+  std::string no_answer;           // why there is no best; empty with one
+  std::vector<std::string> notes;  // what limits the answer
   std::vector<std::string> measure_next;
 };
 
 // Ranks the configurations whose trials are VALID for the most part and meet every target with the whole
 // interval of the mean. Compares them with the best by the paired log ratios of their objective in shared
-// blocks, with Holm's correction. Where real engines and emulated ones were both measured, only the real ones
-// are ranked. With `ends` every interval holds both uncertainties: that of the trials and, in quadrature on
-// the logarithms, that of the prediction.
+// blocks, by simultaneous intervals. Where real engines and emulated ones were both measured, only the real
+// ones are ranked. With `ends` every interval holds both uncertainties: that of the trials and, in quadrature
+// on the logarithms, that of the prediction.
 Decision Decide(const study::Design& design, std::span<const study::PlayedTrials> played, const Goal& goal,
                 std::span<const PredictedEnds> ends = {});
 

@@ -15,13 +15,14 @@ struct Quantity {
   std::string_view name, metric;
   enum class Kind { kTime, kRate, kBytes } kind;
   int64_t responses = 0;  // ten beyond the percentile (stats::Supports)
+  double percentile = 0;
 };
 constexpr Quantity kQuantities[] = {
-    {"p50", "response_ms.p50", Quantity::Kind::kTime, 20},
-    {"p90", "response_ms.p90", Quantity::Kind::kTime, 100},
-    {"p95", "response_ms.p95", Quantity::Kind::kTime, 200},
-    {"p99", kP99Metric, Quantity::Kind::kTime, 1000},
-    {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime, 10'000},
+    {"p50", "response_ms.p50", Quantity::Kind::kTime, 20, 50},
+    {"p90", "response_ms.p90", Quantity::Kind::kTime, 100, 90},
+    {"p95", "response_ms.p95", Quantity::Kind::kTime, 200, 95},
+    {"p99", kP99Metric, Quantity::Kind::kTime, 1000, 99},
+    {"p99.9", "response_ms.p99_9", Quantity::Kind::kTime, 10'000, 99.9},
     {"throughput", kThroughputMetric, Quantity::Kind::kRate},
     {"memory", kMemoryMetric, Quantity::Kind::kBytes},
 };
@@ -30,9 +31,10 @@ struct Scale {
   std::string_view unit;
   double factor;
 };
-constexpr Scale kTimes[] = {{"ms", 1}, {"us", 1e-3}, {"s", 1e3}, {"", 1}};
-constexpr Scale kRates[] = {{"", 1}, {"/s", 1}, {"images/s", 1}};
-constexpr Scale kBytes[] = {{"", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+// The first is meant where none is written.
+constexpr Scale kTimes[] = {{"ms", 1}, {"us", 1e-3}, {"s", 1e3}};
+constexpr Scale kRates[] = {{"images/s", 1}, {"/s", 1}};
+constexpr Scale kBytes[] = {{"bytes", 1}, {"B", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
 
 std::span<const Scale> ScalesOf(Quantity::Kind kind) {
   if (kind == Quantity::Kind::kTime) return kTimes;
@@ -86,13 +88,21 @@ Result<Target> ParseTarget(std::string_view text) {
   if (at_most == (quantity->kind == Quantity::Kind::kRate))
     return Wrong(text,
                  at_most ? "a throughput wants > and a least value" : "it wants < and a greatest value");
-  for (const Scale& scale : ScalesOf(quantity->kind)) {
+  const std::span<const Scale> scales = ScalesOf(quantity->kind);
+  std::string written(text);
+  if (rest.empty()) {
+    rest = scales.front().unit;
+    written += fmt::format("{}{}", quantity->kind == Quantity::Kind::kTime ? "" : " ", rest);
+  }
+  if (rest.starts_with(' ')) rest.remove_prefix(1);
+  for (const Scale& scale : scales) {
     if (scale.unit == rest)
-      return Target{.text = std::string(text),
+      return Target{.text = std::move(written),
                     .metric = std::string(quantity->metric),
                     .limit = *value * scale.factor,
                     .at_most = at_most,
-                    .responses = quantity->responses};
+                    .responses = quantity->responses,
+                    .percentile = quantity->percentile};
   }
   return Wrong(text, fmt::format("\"{}\" is no unit of {}", rest, name));
 }

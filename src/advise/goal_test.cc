@@ -14,6 +14,14 @@ TEST(ParseTarget, ReadsNamesSignsAndUnits) {
   EXPECT_DOUBLE_EQ(ParseTarget("p50<=250us")->limit, 0.25);
   EXPECT_DOUBLE_EQ(ParseTarget("memory<2GB")->limit, 2e9);
   EXPECT_FALSE(ParseTarget("throughput>400")->at_most);
+  for (const auto& [given, told] : {std::pair{"p99<15", "p99<15ms"},
+                                    {"p99<15us", "p99<15us"},
+                                    {"throughput>400", "throughput>400 images/s"},
+                                    {"memory<2000000000", "memory<2000000000 bytes"}}) {
+    const auto target = ParseTarget(given);
+    EXPECT_EQ(target->text, told);
+    EXPECT_EQ(ParseTarget(target->text)->limit, target->limit) << "what is told can be given";
+  }
 }
 
 TEST(ParseTarget, NamesThePartThatIsWrong) {

@@ -197,8 +197,7 @@ std::vector<Hardware> JudgeHardware(const HardwareRun& run, const std::vector<Ac
       one.price_per_hour = PriceOf(configuration.factors, run.goal);
       one.cost_per_million_images = CostOf(*one.throughput_images_per_s, one.price_per_hour);
     }
-    const auto bottleneck =
-        study::FindNextBottleneck(configuration, ends.middle, measured, study::AnalysisOptions{});
+    const auto bottleneck = study::FindNextBottleneck(ends.middle, measured, study::AnalysisOptions{});
     if (bottleneck) one.bottleneck = bottleneck->stage;
     list.push_back(std::move(one));
   }

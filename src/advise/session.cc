@@ -1,6 +1,7 @@
 #include "advise/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -42,13 +43,14 @@ Status WriteFiles(const AdviseRequest& request, const Material& material, const 
                                .best = best,
                                .image = request.image_given ? request.image : "",
                                .find = material.find,
+                               .data = material.find(material.file.data),
                                .predicted = !material.ends.empty()};
   auto files = MakeAdviceFiles(input);
   if (!files) {
     text += "note: no files are written: " + files.error().message + "\n";
     return {};
   }
-  files->push_back({.name = "README.md", .contents = AdviceReadme(advice, ModelName(input), *files)});
+  files->push_back({.name = "README.md", .contents = AdviceReadme(input, advice, *files)});
   for (const AdviceFile& one : *files) {
     TRY_STATUS(WriteFileWhole(request.folder + "/" + one.name, one.contents));
     advice.files->push_back(one.name);
@@ -132,6 +134,26 @@ Result<AdviseEnd> Search(Stage& stage, const study::Design& design) {
                 });
 }
 
+// A price of what the study does not have would say nothing. `asked`: accelerators of --hardware, which have
+// names of their own.
+Status CheckPriceNames(const AdviseRequest& request, const study::Design& design,
+                       const std::vector<std::string>& asked) {
+  std::vector<std::string> known = asked;
+  for (const study::Configuration& one : design.configurations) {
+    for (const std::string& name : PricedNames(one.factors)) {
+      if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+    }
+  }
+  for (const std::string& text : request.prices) {
+    const std::string name = TRY(ParsePrice(text)).first;
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("--price {}: the study has no architecture or accelerator \"{}\": it has {}",
+                            EscapeBytes(text), EscapeBytes(name), fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 Result<AdviseEnd> CompareHardware(Stage& stage, const study::Design& design) {
   const auto find = [&](const std::string& name) { return stage.Find(name); };
   std::vector<std::string> notes;
@@ -139,6 +161,9 @@ Result<AdviseEnd> CompareHardware(Stage& stage, const study::Design& design) {
       ReadAccelerators(stage.request.accelerators, design, stage.goal.price_per_hour, find, notes);
   for (const std::string& note : notes) stage.hooks.note(note);
   if (!accelerators) return std::unexpected(accelerators.error());
+  std::vector<std::string> names = SplitAtCommas(stage.request.accelerators.names);
+  for (const Accelerator& one : *accelerators) names.push_back(one.name);
+  TRY_STATUS(CheckPriceNames(stage.request, design, names));
   const HardwareRun run = TRY(
       RunHardware({.file = stage.file,
                    .goal = stage.goal,
@@ -190,6 +215,7 @@ Result<AdviseEnd> FromFile(const AdviseRequest& request, const TextStyle& style,
   Goal goal = TRY(GoalOf(request, file.targets));
   file.trial.responses = std::max(file.trial.responses, ResponsesFor(goal));
   const study::Design design = TRY_CONTEXT(study::MakeDesign(file), path);
+  if (request.accelerators.names.empty()) TRY_STATUS(CheckPriceNames(request, design, {}));
   const auto runner = TRY(trial::MakeRunnerOptions(request.folder, request.image, path));
   for (const std::string& line : launch::RemoveOrphans(clock)) hooks.note(line);
   SearchTrials trials = TRY(OpenTrials(request, file, design, runner, clock));
@@ -216,6 +242,7 @@ Result<AdviseEnd> FromFile(const AdviseRequest& request, const TextStyle& style,
 Result<AdviseEnd> FromStudy(const AdviseRequest& request, const TextStyle& style) {
   const trial::StoredStudy stored = TRY(trial::ReadStoredStudy(request.source));
   const Goal goal = TRY(GoalOf(request, stored.file.targets));
+  TRY_STATUS(CheckPriceNames(request, stored.design, {}));
   results::StudyProvenance::Paths paths;
   if (auto provenance = results::StudyProvenance::FromJson(stored.journal.header.provenance))
     paths = std::move(provenance->resolved);

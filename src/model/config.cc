@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 13> kParameters = {"engine",
                                                           "identities_threshold",
                                                           "identities_best"};
 // Parameters that a server adds to the configuration it reports; clients may send them back.
-constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force"};
+constexpr std::array kToldParameters = {"recipe", "labels", "precision_in_force", "threads_in_force"};
 
 std::unexpected<Error> Unsupported(std::string message) {
   return Fail(ErrorCode::kUnsupported, std::move(message));

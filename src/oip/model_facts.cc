@@ -17,7 +17,9 @@ namespace {
 using google::protobuf::UnknownField;
 using google::protobuf::UnknownFieldSet;
 
-constexpr int kMaxBatchSize = 4, kDynamicBatching = 11, kParameters = 14;  // of inference.ModelConfig
+constexpr int kMaxBatchSize = 4, kInstanceGroup = 7, kDynamicBatching = 11,
+              kParameters = 14;  // of inference.ModelConfig
+constexpr int64_t kMostInstances = 1 << 20;
 
 std::unexpected<Error> Corrupt(std::string_view what) { return Fail(ErrorCode::kCorrupt, std::string(what)); }
 
@@ -87,6 +89,7 @@ Status AddBatching(const Json& configuration, infer::ModelInfo& info) {
   info.priority_levels = 0;
   const auto batching = configuration.find("dynamic_batching");
   if (batching == configuration.end() || !batching->is_object()) return {};
+  info.parameters[kJoinsRequests] = "true";
   const auto levels = batching->find("priority_levels");
   if (levels == batching->end()) return {};
   return SetPriorityLevels(TRY(ReadUnsigned(*levels, "priority_levels")), info);
@@ -101,6 +104,43 @@ Status AddBatchingMessage(const std::string& message, infer::ModelInfo& info) {
     if (field.number() == kPriorityLevels && field.type() == UnknownField::TYPE_VARINT)
       TRY_STATUS(SetPriorityLevels(field.varint(), info));
   }
+  return {};
+}
+
+// One group of instances, on each of `gpus` accelerators or on the CPU. Weir's own servers tell the threads
+// of the engine; an accelerator takes none.
+void AddInstances(int64_t count, int64_t gpus, bool on_gpu, infer::ModelInfo& info) {
+  const int64_t here = std::clamp<int64_t>(count, 1, kMostInstances) * std::clamp<int64_t>(gpus, 1, 1024);
+  const int64_t before = ReadNumber(info.parameters, kInstances).value_or(0);
+  info.parameters[kInstances] = fmt::format("{}", std::min(kMostInstances, before + here));
+  if (on_gpu) info.parameters.try_emplace(kThreads, "0");
+}
+
+void AddGroups(const Json& configuration, infer::ModelInfo& info) {
+  for (const Json& group : ArrayOf(configuration, "instance_group")) {
+    AddInstances(GetInteger(group, "count").value_or(1), std::ssize(ArrayOf(group, "gpus")),
+                 GetString(group, "kind").value_or("") == "KIND_GPU", info);
+  }
+}
+
+Status AddGroupMessage(const std::string& message, infer::ModelInfo& info) {
+  constexpr int kCount = 2, kGpus = 3, kKind = 4;  // of inference.ModelInstanceGroup
+  constexpr uint64_t kGpu = 1;
+  UnknownFieldSet fields;
+  if (!fields.ParseFromString(message)) return Corrupt("an instance_group of the configuration");
+  int64_t count = 1, gpus = 0;
+  bool on_gpu = false;
+  for (int i = 0; i < fields.field_count(); ++i) {
+    const UnknownField& field = fields.field(i);
+    const bool number = field.type() == UnknownField::TYPE_VARINT;
+    if (field.number() == kCount && number) count = static_cast<int64_t>(field.varint());
+    if (field.number() == kKind && number) on_gpu = field.varint() == kGpu;
+    if (field.number() == kGpus && number) ++gpus;
+    // Packed: the last byte of each number has no highest bit.
+    if (field.number() == kGpus && field.type() == UnknownField::TYPE_LENGTH_DELIMITED)
+      gpus += std::ranges::count_if(field.length_delimited(), [](char c) { return (c & 0x80) == 0; });
+  }
+  AddInstances(count, gpus, on_gpu, info);
   return {};
 }
 
@@ -127,6 +167,15 @@ Status AddParameter(const std::string& entry, infer::ModelInfo& info) {
 
 }  // namespace
 
+std::optional<int64_t> ReadNumber(const std::map<std::string, std::string>& parameters, const char* name) {
+  const auto told = parameters.find(name);
+  if (told == parameters.end()) return std::nullopt;
+  int64_t number = 0;
+  const char* const last = told->second.data() + told->second.size();
+  const auto [end, fault] = std::from_chars(told->second.data(), last, number);
+  return fault == std::errc() && end == last && number >= 0 ? std::optional(number) : std::nullopt;
+}
+
 Result<infer::ModelInfo> ReadMetadata(const Json& metadata) {
   infer::ModelInfo info;
   info.name = TRY(GetString(metadata, "name"));
@@ -143,6 +192,7 @@ Status AddConfiguration(const Json& configuration, infer::ModelInfo& info) {
   if (!configuration.is_object()) return Corrupt("the configuration is not an object");
   TRY_STATUS(SetMaxBatch(GetInteger(configuration, "max_batch_size").value_or(0), info));
   TRY_STATUS(AddBatching(configuration, info));
+  AddGroups(configuration, info);
   const auto parameters = configuration.find("parameters");
   if (parameters == configuration.end() || !parameters->is_object()) return {};
   for (const auto& [key, value] : parameters->items()) {
@@ -199,7 +249,10 @@ Status AddConfigurationMessage(const std::string& message, infer::ModelInfo& inf
     const UnknownField& field = fields.field(i);
     if (field.number() == kMaxBatchSize && field.type() == UnknownField::TYPE_VARINT) {
       TRY_STATUS(SetMaxBatch(static_cast<int64_t>(field.varint()), info));
+    } else if (field.number() == kInstanceGroup && field.type() == UnknownField::TYPE_LENGTH_DELIMITED) {
+      TRY_STATUS(AddGroupMessage(field.length_delimited(), info));
     } else if (field.number() == kDynamicBatching && field.type() == UnknownField::TYPE_LENGTH_DELIMITED) {
+      info.parameters[kJoinsRequests] = "true";
       TRY_STATUS(AddBatchingMessage(field.length_delimited(), info));
     } else if (field.number() == kParameters && field.type() == UnknownField::TYPE_LENGTH_DELIMITED) {
       TRY_STATUS(AddParameter(field.length_delimited(), info));

@@ -49,6 +49,34 @@ TEST(ModelFacts, ReadsTheConfigurationAsAMessage) {
   EXPECT_FALSE(AddConfigurationMessage("\x72\x0d\x0a", info));
 }
 
+TEST(AddConfiguration, CountsInstancesAndSaysWhetherRequestsAreJoined) {
+  infer::ModelInfo info;
+  ASSERT_TRUE(AddConfiguration(
+      Parsed(R"({"instance_group":[{"count":2,"gpus":[0,1],"kind":"KIND_GPU"},{"kind":"KIND_GPU"}],)"
+             R"("dynamic_batching":{}})"),
+      info));
+  EXPECT_EQ(ReadNumber(info.parameters, kInstances), 5);
+  EXPECT_EQ(ReadNumber(info.parameters, kThreads), 0);
+  EXPECT_TRUE(info.parameters.contains(kJoinsRequests));
+  infer::ModelInfo own;
+  ASSERT_TRUE(AddConfiguration(Parsed(R"({"instance_group":[{"count":2,"kind":"KIND_CPU"}],)"
+                                      R"("parameters":{"threads_in_force":{"string_value":"4"}}})"),
+                               own));
+  EXPECT_EQ(ReadNumber(own.parameters, kInstances), 2);
+  EXPECT_EQ(ReadNumber(own.parameters, kThreads), 4);
+  EXPECT_FALSE(own.parameters.contains(kJoinsRequests));
+}
+
+TEST(AddConfigurationMessage, CountsInstancesToo) {
+  // instance_group {count: 2 kind: KIND_GPU gpus: [0, 200]}, packed; dynamic_batching {}
+  infer::ModelInfo info;
+  ASSERT_TRUE(
+      AddConfigurationMessage(std::string("\x3a\x09\x10\x02\x1a\x03\x00\xc8\x01\x20\x01\x5a\x00", 13), info));
+  EXPECT_EQ(ReadNumber(info.parameters, kInstances), 4);
+  EXPECT_EQ(ReadNumber(info.parameters, kThreads), 0);
+  EXPECT_TRUE(info.parameters.contains(kJoinsRequests));
+}
+
 TEST(ModelFacts, ReadsThePrioritiesOfDynamicBatching) {
   const auto of_json = [](std::string_view text) {
     infer::ModelInfo info;

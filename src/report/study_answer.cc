@@ -42,12 +42,12 @@ std::string TargetsText(const StudyResult::Targets& targets) {
 
 std::string PriceText(const StudyResult::Targets& targets) {
   if (!targets.price_per_million_images) return "";
-  std::optional<double> low, high;
-  if (targets.price_interval) {
-    low = targets.price_interval->low;
-    high = targets.price_interval->high;
-  }
-  return WithInterval(*targets.price_per_million_images, low, high);
+  const auto& interval = targets.price_interval;
+  if (!interval) return Number(*targets.price_per_million_images);
+  if (!interval->high)
+    return fmt::format("{} ({} or more: the interval has no upper end)",
+                       Number(*targets.price_per_million_images), Number(interval->low));
+  return WithInterval(*targets.price_per_million_images, interval->low, interval->high);
 }
 
 // First sentence: the best configuration, with its figures and their spread.
@@ -97,8 +97,13 @@ std::string BottleneckText(const StudyResult& study, size_t best) {
   if (bottleneck.gain) {
     text += fmt::format("; relieving it gives at most {} times the rate{}", IntervalText(*bottleneck.gain),
                         bottleneck.next.empty() ? "" : fmt::format(", then {} holds back", bottleneck.next));
+  } else {
+    text += "; what relieving it would give is unknown";
   }
-  return text + ".";
+  text += ".";
+  if (!bottleneck.contradiction.empty())
+    text += fmt::format(" The bounds contradict that: {}.", bottleneck.contradiction);
+  return text;
 }
 
 void AddList(std::string title, std::vector<std::string> items, Section& section) {
@@ -132,14 +137,32 @@ void AddRunnersUp(const StudyResult& study, const StudyResult::Answer& answer, S
         answer.others.size() + 1)});
 }
 
-void AddReference(const StudyResult& study, size_t best, Section& section) {
+// The best over the reference. Where the answer ranks both, that is the same test from the other side: two
+// tests of one pair in different families could say different things.
+std::optional<results::TestedRatio> Against(const StudyResult& study, const StudyResult::Answer& answer) {
+  for (const StudyResult::Comparison& other : answer.others) {
+    if (other.configuration != study.reference || answer.ranked_by == StudyResult::Answer::kByPrice) continue;
+    results::TestedRatio tested = other.tested;
+    tested.ratio.ratio = 1 / other.tested.ratio.ratio;
+    if (other.tested.ratio.low) tested.ratio.high = 1 / *other.tested.ratio.low;
+    if (other.tested.ratio.high) tested.ratio.low = 1 / *other.tested.ratio.high;
+    if (other.tested.told == results::TestedRatio::kHigher) tested.told = results::TestedRatio::kLower;
+    if (other.tested.told == results::TestedRatio::kLower) tested.told = results::TestedRatio::kHigher;
+    return tested;
+  }
+  const StudyResult::Comparison* comparison = study.FindComparison(answer.best, study.study.metric);
+  return comparison == nullptr ? std::nullopt : std::optional(comparison->tested);
+}
+
+void AddReference(const StudyResult& study, const StudyResult::Answer& answer, Section& section) {
+  const size_t best = answer.best;
   if (best == study.reference) {
     section.blocks.emplace_back(Paragraph{"It is the reference configuration itself."});
     return;
   }
-  const StudyResult::Comparison* comparison = study.FindComparison(best, study.study.metric);
-  if (comparison == nullptr) return;
-  const results::TestedRatio& tested = comparison->tested;
+  const auto found = Against(study, answer);
+  if (!found) return;
+  const results::TestedRatio& tested = *found;
   const auto& smallest = tested.smallest_difference;
   section.blocks.emplace_back(Paragraph{fmt::format(
       "It has {} times the {} of the reference ({}), paired in {}; {}{}.", IntervalText(tested.ratio),
@@ -300,7 +323,7 @@ Section AnswerSection(const StudyResult& study) {
   AddMissing(study, section);
   AddDrift(study, section);
   for (const StudyResult::Answer& answer : study.answers) {
-    AddReference(study, answer.best, section);
+    AddReference(study, answer, section);
     AddRunnersUp(study, answer, section);
   }
   AddUnranked(study, section);

@@ -43,9 +43,10 @@ Table MainEffects(const StudyResult& study) {
   table.notes = {
       "Each ratio is the geometric mean over all pairs of configurations that differ in this factor alone, "
       "block by block. The range has the pair with the least and the one with the greatest ratio.",
-      fmt::format("Findings hold for the whole table: their p-values are adjusted by Holm's method at the "
-                  "level {}. The limit is the largest difference that the interval leaves open.",
-                  study.options.alpha)};
+      fmt::format("Findings hold for the whole table and the next one: the intervals are simultaneous at {} "
+                  "(Bonferroni), and a difference is shown where one of them leaves 1 out. The limit is the "
+                  "largest difference that the interval leaves open.",
+                  Percent(study.options.confidence))};
   return table;
 }
 
@@ -72,14 +73,30 @@ Table Architectures(const StudyResult& study) {
     table.rows.push_back({one.at.empty() ? "all equal" : one.at, one.to, one.from, ToldText(tested),
                           IntervalText(tested.ratio), fmt::format("{}", tested.ratio.n)});
   }
-  table.notes = {"One family: p-values are adjusted by Holm's method over all rows of this table."};
+  table.notes = {"One family: the intervals of all rows are simultaneous (Bonferroni)."};
   return table;
 }
 
-std::string TermName(const StudyResult::VarianceTerm& term) {
-  std::string name;
-  for (const std::string& factor : term.factors) name += (name.empty() ? "" : " × ") + FactorWords(factor);
-  return name;
+constexpr size_t kMostAliases = 6;  // with their interactions
+
+std::string Joined(const std::vector<std::string>& factors, const char* between) {
+  std::string text;
+  for (const std::string& factor : factors) text += (text.empty() ? "" : between) + FactorWords(factor);
+  return text;
+}
+
+std::string AliasText(const StudyResult::AliasedTerm& one) {
+  const std::string term = Joined(one.factors, " × ");
+  std::string text =
+      one.degrees == 0
+          ? fmt::format("{} has no degree of freedom of its own ({} by its levels), so it has no row", term,
+                        one.own_degrees)
+          : fmt::format("{} has {} of the {} degrees of freedom of its levels", term, one.degrees,
+                        one.own_degrees);
+  if (!one.with.empty()) text += fmt::format(": the rest cannot be told from {}", Joined(one.with, ", "));
+  if (!one.not_applicable.empty())
+    text += fmt::format(" (aliased by \"not applicable\" in {})", Joined(one.not_applicable, ", "));
+  return text + ".";
 }
 
 void AddVariance(const StudyResult& study, Section& section) {
@@ -92,7 +109,7 @@ void AddVariance(const StudyResult& study, Section& section) {
   Table table{.caption = "Analysis of variance of the logarithm, with blocks (type II)",
               .columns = {"term", "degrees of freedom", "F", "adjusted p", "share of the variation"}};
   for (const StudyResult::VarianceTerm& term : *variance.terms)
-    table.rows.push_back({TermName(term), fmt::format("{}", term.degrees), Number(term.f),
+    table.rows.push_back({Joined(term.factors, " × "), fmt::format("{}", term.degrees), Number(term.f),
                           Number(term.adjusted_p), Percent(term.share)});
   std::string checks = fmt::format("Residuals: {} degrees of freedom", variance.residual_degrees.value_or(0));
   if (variance.residual_deviation)
@@ -109,6 +126,10 @@ void AddVariance(const StudyResult& study, Section& section) {
         *order < 1.5 ? "neighbours in time resemble each other" : "neighbours in time differ freely",
         Number(*order));
   table.notes = {checks + "."};
+  for (const StudyResult::AliasedTerm& one : variance.aliased) {
+    if (one.factors.size() == 1 || variance.aliased.size() <= kMostAliases)
+      table.notes.push_back(AliasText(one));
+  }
   section.blocks.emplace_back(std::move(table));
 }
 

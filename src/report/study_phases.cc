@@ -23,8 +23,8 @@ Table KeptTable(const StudyResult::Phases& phases) {
     table.rows.push_back({one.phase, one.limits, FigureOf(one.metric), ToldText(one.tested),
                           Number(one.alone), Number(one.together), IntervalText(one.tested.ratio)});
   table.notes = {
-      "The ratio is of the same blocks, with its interval; the p-values are adjusted by Holm's method over "
-      "the table.",
+      "The ratio is of the same blocks; the intervals of the table are simultaneous (Bonferroni), and a "
+      "difference is shown where one of them leaves 1 out.",
       "Limits are cores that each phase may use at most."};
   return table;
 }

@@ -99,11 +99,12 @@ Section ConfigurationsSection(const StudyResult& study) {
                   "CSV have it whole.",
                   Percent(options.confidence)),
       fmt::format(
-          "Higher or lower: the difference is significant by Holm's method over the compared figures of this "
-          "report, and above the margin of {}. The limit is the largest difference that the interval leaves "
-          "open. The smallest difference is the one that a paired t test at the level {} would have found "
-          "with probability {}.",
-          Percent(options.margin), options.alpha, options.power)};
+          "The intervals of the ratios are simultaneous over the compared figures of this report "
+          "(Bonferroni). "
+          "Higher or lower: the interval leaves 1 out, and the ratio is above the margin of {}. The limit is "
+          "the largest difference that the interval leaves open. The smallest difference is the one that the "
+          "same test would have found with probability {}.",
+          Percent(options.margin), options.power)};
   if (std::string bottlenecks = BottlenecksNote(study); !bottlenecks.empty())
     table.notes.push_back(std::move(bottlenecks));
   section.blocks.emplace_back(std::move(table));

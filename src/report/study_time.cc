@@ -1,7 +1,10 @@
 // Where the time goes: the waterfall, and what holds each configuration back.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "report/number.h"
 #include "report/study_report.h"
@@ -38,18 +41,19 @@ Chart WaterfallChart(const std::vector<StudyResult::WaterfallStep>& steps) {
   return chart;
 }
 
-Table WaterfallTable(const StudyResult& study, const StudyResult::Waterfall& waterfall) {
+Table WaterfallTable(const StudyResult::Waterfall& waterfall) {
   Table table{.caption = "Steps in their order; milliseconds for a picture",
               .columns = {"step", "change", "finding", "adds", "up to here", "adjusted p"},
               .text_columns = 3};
   bool first = true;
   for (const StudyResult::WaterfallStep& one : *waterfall.steps) {
     table.rows.push_back({one.name, one.change.empty() ? "-" : one.change,
-                          one.by_events || first                 ? "-"
-                          : one.adjusted_p > study.options.alpha ? results::TestedRatio::kNothing
-                          : one.step.mean_ms > 0                 ? "adds time"
-                                                                 : "saves time",
-                          StepText(one.step), Number(one.total_ms),
+                          one.by_events || first                  ? "-"
+                          : !one.step.low_ms || !one.step.high_ms ? results::TestedRatio::kTooFew
+                          : *one.step.low_ms > 0                  ? "adds time"
+                          : *one.step.high_ms < 0                 ? "saves time"
+                                                                  : results::TestedRatio::kNothing,
+                          StepText(one.step), one.whole ? StepText(*one.whole) : Number(one.total_ms),
                           one.by_events || first ? "-" : Number(one.adjusted_p)});
     first = one.by_events;
   }
@@ -60,7 +64,9 @@ Table WaterfallTable(const StudyResult& study, const StudyResult::Waterfall& wat
       "Each step changes one factor and is compared with the step before it in the same blocks, so the steps "
       "sum to the whole. An interaction of two factors belongs to the later step. The time of a picture is 1 "
       "over the throughput: with overlap or batches, several pictures share it.",
-      "The p-values are adjusted by Holm's method over the steps."};
+      "The intervals of what the steps add, and of their sum, are simultaneous (Bonferroni); the p-values "
+      "say "
+      "the same. The time up to a step has an interval of its own."};
   if (is_split)
     table.notes.push_back("The first steps are parts of the model's time, by the events of its device.");
   if (waterfall.missing && !waterfall.missing->empty()) {
@@ -77,6 +83,7 @@ Table BottleneckTable(const StudyResult& study) {
                           "gain before the next"},
               .text_columns = 3};
   const auto number = [](const std::optional<double>& value) { return value ? Number(*value) : "-"; };
+  std::vector<std::string> contradictions;
   for (const StudyResult::Configuration& one : study.configurations) {
     if (!one.bottleneck || one.design.waterfall_only) continue;
     const StudyResult::Bottleneck& found = *one.bottleneck;
@@ -84,13 +91,16 @@ Table BottleneckTable(const StudyResult& study) {
                           found.next.empty() ? "-" : FactorWords(found.next),
                           fmt::format("{} of {}", found.times, found.of), number(found.bound),
                           IntervalText(study.FindFigures(one.index, "throughput_images_per_s")),
-                          number(found.next_bound), found.gain ? IntervalText(*found.gain) : "-"});
+                          number(found.next_bound), found.gain ? IntervalText(*found.gain) : "unknown"});
+    if (!found.contradiction.empty())
+      contradictions.push_back(fmt::format("{}: the bounds contradict the bottleneck: {}.", one.design.label,
+                                           found.contradiction));
   }
   table.notes = {
-      "Images/s. A bound is the rate that the part would reach alone, from its measured time. The gain is "
-      "how "
-      "many times the rate the relief of the bottleneck gives at most: until the next part holds back, or in "
-      "sync mode until its time is gone."};
+      "Images/s. A bound is the rate at which the part holds back, from its own measured times. The gain is "
+      "how many times the rate the relief of the bottleneck gives at most: until the next part holds back, "
+      "or in sync mode until its time is gone. It is unknown where some part's own times are not known."};
+  std::ranges::move(contradictions, std::back_inserter(table.notes));
   return table;
 }
 
@@ -100,7 +110,7 @@ Section TimeSection(const StudyResult& study) {
   Section section{.title = "Where the time goes"};
   if (study.waterfall && study.waterfall->steps) {
     section.blocks.emplace_back(WaterfallChart(*study.waterfall->steps));
-    section.blocks.emplace_back(WaterfallTable(study, *study.waterfall));
+    section.blocks.emplace_back(WaterfallTable(*study.waterfall));
   } else if (study.waterfall) {
     section.blocks.emplace_back(Paragraph{
         fmt::format("There is no waterfall: {}.", study.waterfall->left_out), Paragraph::Tone::kWarning});

@@ -41,7 +41,8 @@ constexpr std::pair<std::string_view, std::string_view> kBottlenecks[] = {
     {"cpu", "the cores of the application's machine, all taken by it, its server or others"},
     {"print", "writing the answers"},
     {"client", "the CPU time of the sending"},
-    {"server", "the server, or the way to it"}};
+    {"server", "the server, or the way to it"},
+    {"rate", "the rate that was asked for"}};
 
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"throughput_images_per_s", "throughput"},
@@ -65,6 +66,8 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"price_per_million_images", "price of a million pictures"},
     {"resources.host_memory_bytes.mean", "memory of the host, mean"},
     {"resources.host_memory_bytes.max", "memory of the host, greatest"},
+    {"memory_bytes.mean", "memory of client and server, mean"},
+    {"memory_bytes.max", "memory of client and server, greatest"},
     {"resources.container_memory_bytes.mean", "memory of the server, mean"},
     {"resources.container_memory_bytes.max", "memory of the server, greatest"},
     {"resources.process_memory_bytes.mean", "memory of the processes, mean"},

@@ -35,7 +35,7 @@ TEST(WithUnit, IsTheLabelAloneWithoutOne) {
 
 TEST(BottleneckMeaning, KnowsEveryBottleneckThatIsNamed) {
   for (const char* bottleneck :
-       {"read", "decode", "infer", "network", "in_flight", "cpu", "print", "client", "server"})
+       {"read", "decode", "infer", "network", "in_flight", "cpu", "print", "client", "server", "rate"})
     EXPECT_NE(BottleneckMeaning(bottleneck), "") << bottleneck;
   EXPECT_EQ(BottleneckMeaning("moon"), "");
 }

@@ -16,7 +16,7 @@ template <typename F>
 void Describe(F& fields, Described<F, AdviceResult::AllExpected>& all) {
   fields("throughput_images_per_s", all.throughput_images_per_s);
   fields("p99_ms", all.p99_ms);
-  fields("host_memory_bytes", all.host_memory_bytes);
+  fields("memory_bytes", all.memory_bytes);
 }
 
 template <typename F>

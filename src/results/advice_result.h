@@ -23,7 +23,7 @@ struct AdviceResult {
   // By metric.
   struct AllExpected {
     Expected throughput_images_per_s;
-    std::optional<Expected> p99_ms, host_memory_bytes;
+    std::optional<Expected> p99_ms, memory_bytes;  // of the client and the server
     bool operator==(const AllExpected&) const = default;
   };
   struct Cost {

@@ -3,66 +3,95 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "results/thresholds.h"
 
 namespace weir::results {
 namespace {
 
-std::optional<double> Rate(double images, double seconds) {
-  if (images <= 0 || seconds <= 0) return std::nullopt;
-  return images / seconds;
-}
+constexpr const char* kTellsNothing =
+    "The server tells no times of its own, so what more speed would give is unknown";
 
-double CpuSum(const Costs& c) { return c.load_cpu_s + c.engine_cpu_s + c.other_cpu_s; }
+std::string Words(const std::string& stage) { return stage == "decode" ? "decoding" : stage; }
 
-double Least(const Bounds& b) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& bound : {b.read, b.decode, b.infer, b.in_flight, b.server, b.print, b.cpu}) {
-    if (bound) least = std::min(least, *bound);
-  }
-  return least;
-}
-
-// Returns the factor by which the rate could rise if one resource doubled and the others stayed.
+// Returns the factor by which the measured rate could rise at most if one resource doubled and the others
+// stayed: no one of them more than doubles it.
 double Gain(const Costs& before, const Costs& after) {
-  const double rate = FindBounds(before).pipeline;
-  return rate > 0 ? std::max(1.0, FindBounds(after).pipeline / rate) : 1;
+  return std::clamp(FindBounds(after).pipeline * before.wall_s / before.images, 1.0, 2.0);
+}
+
+double CoresTaken(const Costs& c) {
+  return std::min(1.0, (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s));
 }
 
 std::string Times(double gain) {
   return gain < 1.005 ? "would give nothing more" : fmt::format("would give at most {:.1f} times", gain);
 }
 
-// Without overlap every stage adds to the time; the bottleneck is the longest.
+// Without overlap every stage adds to the time. Of a round trip to a server the parts that are known stand
+// apart.
+std::vector<StageTime> StagesInTurn(const Costs& c) {
+  const double read = std::min(c.load_blocked_s, c.load_s), round_trip = c.infer_s + c.send_s;
+  std::vector<StageTime> stages{{"decode", c.load_s - read}, {"read", read}, {"print", c.print_s}};
+  if (!c.remote) {
+    stages.push_back({"infer", round_trip});
+  } else if (!c.server) {
+    stages.push_back({"server", round_trip});
+  } else {
+    const double own = std::min(round_trip, c.server->own_s + c.server->queue_s), outside = round_trip - own;
+    const double link = c.link_s ? std::min(outside, *c.link_s + c.link_delay_s) : outside;
+    stages.insert(stages.end(), {{"server", own}, {"network", link}, {"client", outside - link}});
+  }
+  return stages;
+}
+
+// The rest of the time stays as it is, so the rate without a stage follows of the whole time.
 Bottleneck LongestStage(const Costs& c) {
-  const double read = std::min(c.load_blocked_s, c.load_s);
-  const std::array<std::pair<const char*, double>, 4> stages{
-      {{c.remote ? "server" : "infer", c.infer_s + c.send_s},
-       {"decode", c.load_s - read},
-       {"read", read},
-       {"print", c.print_s}}};
+  std::vector<StageTime> stages = StagesInTurn(c);
+  std::ranges::sort(stages, std::greater(), &StageTime::seconds);
   double sum = 0;
-  for (const auto& [name, seconds] : stages) sum += seconds;
-  const auto longest = std::ranges::max_element(stages, {}, [](const auto& s) { return s.second; });
+  for (const StageTime& stage : stages) sum += stage.seconds;
+  const StageTime& longest = stages[0];
   Bottleneck bottleneck{
-      .stage = longest->first, .share = sum > 0 ? longest->second / sum : 0, .share_of = "the time"};
+      .stage = longest.name, .share = sum > 0 ? longest.seconds / sum : 0, .share_of = "the time"};
+  const std::string name = Words(bottleneck.stage);
+  if (bottleneck.stage == "server" && !c.server) {
+    bottleneck.text = fmt::format("{}: {:.0f} % of the time is with it or on the way. {}", name,
+                                  100 * bottleneck.share, kTellsNothing);
+    return bottleneck;
+  }
   bottleneck.gain = 1 / (1 - bottleneck.share / 2);
-  const double overlap = longest->second > 0 ? sum / longest->second : 1;
+  if (c.wall_s > longest.seconds) {
+    bottleneck.next = stages[1].name;
+    bottleneck.next_images_per_s = c.images / (c.wall_s - longest.seconds);
+  }
+  const double overlap = longest.seconds > 0 ? sum / longest.seconds : 1;
   bottleneck.text = fmt::format(
       "{}: {:.0f} % of the time, and nothing overlaps in sync mode; twice as fast it would give at most "
-      "{:.1f} times, "
-      "--mode async at most {:.1f} times",
-      bottleneck.stage == "decode" ? "decoding" : bottleneck.stage, 100 * bottleneck.share, bottleneck.gain,
-      overlap);
+      "{:.1f} "
+      "times, --mode async at most {:.1f} times",
+      name, 100 * bottleneck.share, bottleneck.gain, overlap);
   return bottleneck;
 }
 
-// The part with the most CPU time. Of a server's engine none is ours; sending to it is.
+// All cores are taken, by whomever.
+Bottleneck CoresBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "cpu", .share = CoresTaken(c), .share_of = "the cores"};
+  bottleneck.gain = Gain(c, Relieve(c, "cpu", 2));
+  bottleneck.text = fmt::format("cpu: {:.0f} % of the {:.3g} cores are taken; twice as many {}",
+                                100 * bottleneck.share, c.cores, Times(bottleneck.gain));
+  return bottleneck;
+}
+
+// The part with the most CPU time. Of a server's engine none is ours, unless it is here and watched; sending
+// to it is.
 Bottleneck CpuBottleneck(const Costs& c) {
   const double partner = c.remote ? c.other_cpu_s : c.engine_cpu_s;
+  if (c.server_cpu_s > std::max(partner, c.load_cpu_s)) return CoresBottleneck(c);
   const bool decode = c.load_cpu_s > partner;
   Bottleneck bottleneck{.stage = decode     ? "decode"
                                  : c.remote ? "client"
@@ -95,14 +124,13 @@ Bottleneck LoaderBottleneck(const Costs& c, bool read) {
   const double busy = c.load_cpu_s + c.load_blocked_s;
   Bottleneck bottleneck{.stage = read ? "read" : "decode", .share_of = "the loaders' time"};
   bottleneck.share = busy > 0 ? (read ? c.load_blocked_s : c.load_cpu_s) / busy : 0;
-  Costs more = c;
   if (read) {
-    more.load_blocked_s /= 2;
-    bottleneck.gain = Gain(c, more);
+    bottleneck.gain = Gain(c, Relieve(c, "read", 2));
     bottleneck.text =
         fmt::format("read: the loaders wait for storage {:.0f} % of their time; storage twice as fast {}",
                     100 * bottleneck.share, Times(bottleneck.gain));
   } else {
+    Costs more = c;
     more.loaders *= 2;
     bottleneck.gain = Gain(c, more);
     bottleneck.text =
@@ -115,11 +143,7 @@ Bottleneck LoaderBottleneck(const Costs& c, bool read) {
 Bottleneck EngineBottleneck(const Costs& c) {
   Bottleneck bottleneck{.stage = "infer", .share_of = "the engine's time"};
   bottleneck.share = std::min(1.0, c.engine_busy_s / (c.engine_streams * c.wall_s));
-  Costs more = c;
-  more.engine_busy_s /= 2;
-  more.engine_cpu_s /= 2;
-  more.round_trip_s -= c.engine_busy_s / 2;
-  bottleneck.gain = Gain(c, more);
+  bottleneck.gain = Gain(c, Relieve(c, "infer", 2));
   bottleneck.text = fmt::format("infer: the engine is busy {:.0f} % of the time; one twice as fast {}",
                                 100 * bottleneck.share, Times(bottleneck.gain));
   return bottleneck;
@@ -128,122 +152,156 @@ Bottleneck EngineBottleneck(const Costs& c) {
 Bottleneck DepthBottleneck(const Costs& c) {
   Bottleneck bottleneck{.stage = "in_flight", .share_of = "the time"};
   bottleneck.share = std::min(1.0, c.held_back_s / c.wall_s);
-  Costs more = c;
-  more.in_flight *= 2;
-  bottleneck.gain = Gain(c, more);
+  bottleneck.gain = Gain(c, Relieve(c, "in_flight", 2));
   bottleneck.text = fmt::format(
       "in_flight: with {} batch{} in flight at most, full batches were held back {:.0f} % of the time while "
-      "the "
-      "engine had room; twice as many {}",
-      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, Times(bottleneck.gain));
+      "the {} had room; twice as many {}",
+      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, c.remote ? "server" : "engine",
+      Times(bottleneck.gain));
   return bottleneck;
 }
 
 Bottleneck PrintBottleneck(const Costs& c) {
   Bottleneck bottleneck{.stage = "print", .share_of = "the time"};
   bottleneck.share = std::min(1.0, c.print_s / c.wall_s);
-  Costs more = c;
-  more.print_s /= 2;
-  bottleneck.gain = Gain(c, more);
+  bottleneck.gain = Gain(c, Relieve(c, "print", 2));
   bottleneck.text =
       fmt::format("print: writing the answers takes {:.0f} % of the time; at half the cost it {}",
                   100 * bottleneck.share, Times(bottleneck.gain));
   return bottleneck;
 }
 
-Bottleneck ServerBottleneck(const Costs& c) {
-  Bottleneck bottleneck{.stage = "server", .share_of = "the slots in flight"};
-  bottleneck.share = std::min(1.0, c.round_trip_s / (c.in_flight * c.wall_s));
-  Costs more = c;
-  more.round_trip_s /= 2;
-  bottleneck.gain = Gain(c, more);
-  bottleneck.text = fmt::format(
-      "server: of {} batch{} in flight {:.0f} % are with it or on the way; answers in half the time {}, and "
-      "more in flight helps where the server has room",
-      c.in_flight, c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, Times(bottleneck.gain));
+// Appended where a server may be among the other processes of this machine.
+std::string OthersText(const Costs& c) {
   const double foreign = c.foreign_cpu_s / c.wall_s;
-  if (foreign > threshold::kForeignNamed * c.cores) {
-    bottleneck.text += fmt::format(
-        "; other processes of this machine, the server if it is here, hold {:.1f} of its "
-        "{:.3g} cores",
-        foreign, c.cores);
+  if (foreign <= threshold::kForeignNamed * c.cores) return "";
+  return fmt::format(
+      "; other processes of this machine, the server if it is here, hold {:.1f} of its {:.3g} cores", foreign,
+      c.cores);
+}
+
+// `share`: of its time, where that is known.
+Bottleneck ServerBottleneck(const Costs& c, std::optional<double> share) {
+  Bottleneck bottleneck{.stage = "server", .share_of = share ? "its time" : "the round trips"};
+  if (!c.server) {
+    bottleneck.share_of = "the slots in flight";
+    bottleneck.share = std::min(1.0, c.round_trip_s / (std::max(1, c.in_flight) * c.wall_s));
+    bottleneck.text =
+        fmt::format("server: of {} batch{} in flight {:.0f} % are with it or on the way. {}", c.in_flight,
+                    c.in_flight == 1 ? "" : "es", 100 * bottleneck.share, kTellsNothing) +
+        OthersText(c);
+    return bottleneck;
   }
+  const double own = c.server->own_s + c.server->queue_s;
+  bottleneck.share = share ? *share : c.round_trip_s > 0 ? std::min(1.0, own / c.round_trip_s) : 0;
+  bottleneck.gain = Gain(c, Relieve(c, "server", 2));
+  bottleneck.text =
+      share ? fmt::format("server: it computes {:.0f} % of the time, by its own account", 100 * *share)
+            : fmt::format("server: {:.0f} % of a round trip is there, by its own account",
+                          100 * bottleneck.share);
+  bottleneck.text += fmt::format("; twice as fast it {}", Times(bottleneck.gain)) + OthersText(c);
   return bottleneck;
 }
 
-// Bounds the rate of an engine of this process: on its threads or streams alone, and, by Little's law, at the
-// depth of this run. What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times
-// stretch when others take its cores, from its CPU time.
-void BoundEngine(const Costs& c, Bounds& b) {
-  if (c.engine_threads > 0) {
-    b.infer = Rate(c.images, c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores));
-    if (b.infer) b.in_flight = *b.infer * c.in_flight / c.engine_streams;
-  } else {
-    b.infer = Rate(c.images, c.engine_busy_s / c.engine_streams);
-    b.in_flight = Rate(c.images, c.round_trip_s / c.in_flight);
+Bottleneck NetworkBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "network"};
+  bottleneck.gain = Gain(c, Relieve(c, "network", 2));
+  if (c.link_s) {
+    bottleneck.share = std::min(1.0, *c.link_s / c.wall_s);
+    bottleneck.text = fmt::format("network: the link is full {:.0f} % of the time; one twice as fast {}",
+                                  100 * bottleneck.share, Times(bottleneck.gain));
+    return bottleneck;
   }
+  const double outside = c.round_trip_s - c.server->own_s - c.server->queue_s;
+  bottleneck.share = c.round_trip_s > 0 ? outside / c.round_trip_s : 0;
+  bottleneck.share_of = "the round trips";
+  bottleneck.text = fmt::format(
+      "network: {:.0f} % of a round trip is the way to the server and back, both protocol stacks included; a "
+      "way twice as fast {}",
+      100 * bottleneck.share, Times(bottleneck.gain));
+  return bottleneck;
 }
 
-}  // namespace
-
-Bounds FindBounds(const Costs& c) {
-  Bounds b;
-  if (c.loaders > 0) {
-    b.read = Rate(c.images, c.load_blocked_s / c.loaders);
-    b.decode =
-        Rate(c.images, std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores));
-  }
-  if (c.remote) {
-    b.server = Rate(c.images, c.round_trip_s / c.in_flight);
-  } else {
-    BoundEngine(c, b);
-  }
-  b.print = Rate(c.images, c.print_s);
-  b.cpu = Rate(c.images, CpuSum(c) / c.cores);
-  if (c.overlapped) {
-    b.pipeline = Least(b);
-  } else {
-    b.pipeline = Rate(c.images, c.load_s + c.send_s + c.infer_s + c.print_s).value_or(0);
-  }
-  return b;
+Bottleneck RateBottleneck(const Costs& c) {
+  Bottleneck bottleneck{.stage = "rate", .share = std::min(1.0, *c.rate_limit_s / c.wall_s)};
+  bottleneck.gain = Gain(c, Relieve(c, "rate", 2));
+  bottleneck.text =
+      fmt::format("rate: all that was asked for was answered; twice as much {}", Times(bottleneck.gain));
+  return bottleneck;
 }
 
-std::optional<Bottleneck> FindBottleneck(const Costs& c) {
-  if (c.images <= 0 || c.wall_s <= 0) return std::nullopt;
-  if (!c.overlapped) return LongestStage(c);
+// What holds back batches on their way to a server and back: the link or the server, where one of them was
+// busy for most of the time; the cores, where none was left, as more in flight would wait for the same ones;
+// the link also where several connections did not quite fill it; else the longer part of a round trip, or
+// the depth.
+Bottleneck RoundTripBottleneck(const Costs& c) {
+  const double link = c.link_s.value_or(0) / c.wall_s;
+  const double server = c.server ? c.server->alone_s.value_or(0) / c.wall_s : 0;
+  if (std::max(link, server) >= threshold::kBusy)
+    return link > server ? NetworkBottleneck(c) : ServerBottleneck(c, std::min(1.0, server));
+  if (CoresTaken(c) >= threshold::kTaken && (c.server_cpu_s > 0 || c.link_s)) return CoresBottleneck(c);
+  if (c.in_flight != 1 && link >= threshold::kLinkFull && link > server) return NetworkBottleneck(c);
+  if (c.rate_limit_s) return RateBottleneck(c);
+  if (c.link_s) return DepthBottleneck(c);
+  if (!c.server) return ServerBottleneck(c, std::nullopt);
+  const double own = c.server->own_s + c.server->queue_s;
+  if (c.round_trip_s - own > own) return NetworkBottleneck(c);
+  return c.server->alone_s ? DepthBottleneck(c) : ServerBottleneck(c, std::nullopt);
+}
+
+// Names what holds back after the bottleneck. Not known where a server's own rate is not, but for its own
+// relief; an unknown link hides behind the round trips as they are, which more load does not shorten.
+void AddNext(const Costs& c, Bottleneck& bottleneck) {
+  const bool unknown = c.remote && (!c.server || (!c.server->alone_s && bottleneck.stage != "server"));
+  if (unknown || bottleneck.gain == 0) return;
+  const Limit limit = FindLimit(Relieve(c, bottleneck.stage, std::numeric_limits<double>::infinity()));
+  if (!(limit.seconds > 0)) return;
+  bottleneck.next = limit.stage;
+  bottleneck.next_images_per_s = c.images / limit.seconds;
+}
+
+Bottleneck LongestOverlapped(const Costs& c) {
   const Bounds b = FindBounds(c);
   const double infinite = std::numeric_limits<double>::infinity();
-  const double cpu = b.cpu.value_or(infinite), decode = b.decode.value_or(infinite),
-               infer = b.infer.value_or(infinite);
-  const double print = b.print.value_or(infinite), server = b.server.value_or(infinite);
-  if (c.remote && c.held_back_s > threshold::kHeldBack * c.wall_s) return ServerBottleneck(c);
-  const double bound = std::min({cpu, decode, infer, print, server});
+  const double cpu = b.cpu.value_or(infinite), loaders = b.loaders.value_or(infinite);
+  const double infer = b.infer.value_or(infinite), print = b.print.value_or(infinite);
+  if (c.remote && (c.held_back_s > threshold::kHeldBack * c.wall_s || c.rate_limit_s))
+    return RoundTripBottleneck(c);
+  const double bound = std::min({cpu, loaders, infer, print});
   // Seen, not computed: work was ready, the engine had room (a CPU engine has none where the cores are
   // taken), and only the depth kept them apart.
   const double engine_share = c.engine_busy_s / (c.engine_streams * c.wall_s);
-  const double cpu_share = (CpuSum(c) + c.foreign_cpu_s) / (c.cores * c.wall_s);
   if (!c.remote && c.held_back_s > threshold::kHeldBack * c.wall_s && engine_share < threshold::kTaken &&
-      (c.engine_threads == 0 || cpu_share < threshold::kTaken)) {
+      (c.engine_threads == 0 || CoresTaken(c) < threshold::kTaken)) {
     if (Bottleneck depth = DepthBottleneck(c); depth.gain > threshold::kWorthGain) return depth;
   }
   // Cores first: where they are all taken, more threads of one kind only take them from the other.
   if (cpu <= bound * threshold::kSameRate && c.load_blocked_s < c.load_cpu_s) return CpuBottleneck(c);
-  if (decode <= bound) return LoaderBottleneck(c, c.load_blocked_s > c.load_cpu_s);
+  if (loaders <= bound) return LoaderBottleneck(c, c.load_blocked_s > c.load_cpu_s);
   if (infer <= bound) return EngineBottleneck(c);
   if (print <= bound) return PrintBottleneck(c);
-  if (server <= bound) return ServerBottleneck(c);
   return CpuBottleneck(c);
 }
 
-Bottleneck FindBottleneck(const Busy& busy) {
-  const double most = std::max(busy.link, busy.recogniser);
-  const bool is_link = busy.link > busy.recogniser;
-  if (most >= threshold::kBusy) return {.stage = is_link ? "network" : "infer", .share = most};
-  // More in flight would wait for the same cores, or the same link.
-  if (busy.cores >= threshold::kTaken) return {.stage = "cpu", .share = busy.cores};
-  if (busy.overlapped && busy.link >= threshold::kLinkFull && is_link)
-    return {.stage = "network", .share = busy.link};
-  return {.stage = "in_flight", .share = 1 - most};
+}  // namespace
+
+std::optional<Bottleneck> FindBottleneck(const Costs& c) {
+  if (c.images <= 0 || c.wall_s <= 0) return std::nullopt;
+  if (!c.overlapped) return LongestStage(c);
+  Bottleneck bottleneck = LongestOverlapped(c);
+  AddNext(c, bottleneck);
+  return bottleneck;
+}
+
+std::string Contradiction(const Bounds& bounds, const std::string& stage, double images_per_s) {
+  const double named = BoundOf(bounds, stage).value_or(images_per_s);
+  std::string text;
+  for (const char* part : {"read", "decode", "infer", "server", "network", "print"}) {
+    const auto bound = BoundOf(bounds, part);
+    if (part == stage || !bound || *bound * threshold::kSameRate >= named) continue;
+    text += fmt::format("{}{} at {:.4g} images/s", text.empty() ? "" : ", ", part, *bound);
+  }
+  return text.empty() ? "" : fmt::format("{} is named, which holds back at {:.4g}, but {}", stage, named, text);
 }
 
 std::optional<Bottleneck> FindBottleneck(std::span<const StageTime> stages, double wall_s) {

@@ -137,12 +137,14 @@ Costs AtAServer() {
           .other_cpu_s = 0.2};
 }
 
-TEST(FindBounds, AServerIsBoundByItsRoundTripsAndNoClaimIsMadeOfItsEngine) {
-  const Bounds bounds = FindBounds(AtAServer());
-  EXPECT_DOUBLE_EQ(*bounds.server, 1000 / (7.9 / 4));
-  EXPECT_FALSE(bounds.infer);
-  EXPECT_FALSE(bounds.in_flight);
-  EXPECT_DOUBLE_EQ(bounds.pipeline, *bounds.server);
+TEST(FindBounds, AServerIsBoundByItsOwnTimesAloneAndUnknownWithoutThem) {
+  Costs costs = AtAServer();
+  EXPECT_FALSE(FindBounds(costs).server);
+  EXPECT_FALSE(FindBounds(costs).in_flight);
+  EXPECT_DOUBLE_EQ(FindBounds(costs).pipeline, 1000 / (7.9 / 4)) << "the round trips as they are";
+  costs.server = ServerCosts{.own_s = 3, .queue_s = 4, .alone_s = 1.5};
+  EXPECT_DOUBLE_EQ(*FindBounds(costs).server, 1000 / 1.5);
+  EXPECT_FALSE(FindBounds(costs).infer);
 }
 
 TEST(FindBottleneck, AServerIsTheBottleneckWhereAllInFlightAreWithIt) {
@@ -150,7 +152,7 @@ TEST(FindBottleneck, AServerIsTheBottleneckWhereAllInFlightAreWithIt) {
   const auto bottleneck = FindBottleneck(costs);
   EXPECT_EQ(bottleneck->stage, "server");
   EXPECT_NEAR(bottleneck->share, 7.9 / 8, 1e-9);
-  EXPECT_GT(bottleneck->gain, 1.5);
+  EXPECT_EQ(bottleneck->gain, 0) << "it tells no times of its own";
   EXPECT_EQ(bottleneck->text.find("other processes"), std::string::npos);
   costs.foreign_cpu_s = 2.0;
   EXPECT_NE(FindBottleneck(costs)->text.find("other processes"), std::string::npos);
@@ -177,28 +179,158 @@ TEST(FindBottleneck, WithoutOverlapTheWaitForTheServerIsAStage) {
   const auto bottleneck = FindBottleneck(costs);
   EXPECT_EQ(bottleneck->stage, "server");
   EXPECT_NEAR(bottleneck->share, 2 / 3.01, 1e-9);
+  EXPECT_EQ(bottleneck->gain, 0);
+  costs.wall_s = 3.1;
+  costs.server = ServerCosts{.own_s = 1.2, .queue_s = 0.1};
+  EXPECT_EQ(FindBottleneck(costs)->stage, "server");
+  EXPECT_NEAR(*FindBottleneck(costs)->next_images_per_s, 1000 / 1.8, 1e-9);
+  costs.link_s = 0.6;
+  EXPECT_EQ(FindBottleneck(costs)->next, "decode");
 }
 
-TEST(FindBottleneck, IsTheDepthWhereNothingIsBusy) {
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.1, .recogniser = 0.4, .cores = 0.3}).stage, "in_flight");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.95, .recogniser = 0.9, .cores = 0.3}).stage, "network");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.5, .recogniser = 0.9, .cores = 0.3}).stage, "infer");
+// A load generator with 4 requests on their way all the time: 1,000 pictures in 10 s, a link that takes
+// `link_s` for them, and a server that alone takes `alone_s`, by its own account 4 ms a request.
+Costs BehindALink(double link_s, double alone_s) {
+  return {.images = 1000,
+          .wall_s = 10,
+          .cores = 2,
+          .loaders = 0,
+          .remote = true,
+          .in_flight = 4,
+          .round_trip_s = 40,
+          .held_back_s = 10,
+          .other_cpu_s = 1,
+          .server = ServerCosts{.own_s = 4, .queue_s = 0, .alone_s = alone_s},
+          .link_s = link_s};
+}
+
+TEST(FindBottleneck, IsTheLinkOrTheServerWhereOneOfThemIsBusyAndElseTheDepth) {
+  EXPECT_EQ(FindBottleneck(BehindALink(9.5, 2))->stage, "network");
+  EXPECT_EQ(FindBottleneck(BehindALink(9, 9.5))->stage, "server");
+  EXPECT_EQ(FindBottleneck(BehindALink(1, 4))->stage, "in_flight");
+  EXPECT_EQ(FindBottleneck(BehindALink(7, 1))->stage, "network")
+      << "several connections do not quite fill it";
+  Costs one = BehindALink(7, 1);
+  one.in_flight = 1;
+  EXPECT_EQ(FindBottleneck(one)->stage, "in_flight");
 }
 
 TEST(FindBottleneck, IsTheCoresWhereNoneIsLeft) {
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.6, .recogniser = 0.4, .cores = 0.95}).stage, "cpu");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.6, .recogniser = 0.4, .cores = 0.95}).share, 0.95);
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.85, .recogniser = 0.4, .cores = 1}).stage, "network");
+  Costs costs = BehindALink(6, 4);
+  costs.server_cpu_s = 8;
+  costs.foreign_cpu_s = 10;
+  const auto cores = FindBottleneck(costs);
+  EXPECT_EQ(cores->stage, "cpu");
+  EXPECT_NEAR(cores->share, 0.95, 1e-12);
+  costs.link_s = 8.5;
+  EXPECT_EQ(FindBottleneck(costs)->stage, "network");
 }
 
-TEST(FindBottleneck, IsTheLinkThatSeveralRequestsDidNotQuiteFill) {
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).stage,
-            "network");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.1, .cores = 0.3}).stage, "in_flight");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.7, .recogniser = 0.75, .cores = 0.3, .overlapped = true}).stage,
-            "in_flight");
-  EXPECT_EQ(FindBottleneck(Busy{.link = 0.4, .recogniser = 0.1, .cores = 0.3, .overlapped = true}).stage,
-            "in_flight");
+// The relief of the link leaves what the server says of itself, not the round trips that waited for the link.
+TEST(FindBottleneck, KnowsWhatHoldsBackWithTheLinkGoneByTheServersOwnTimes) {
+  const auto found = FindBottleneck(BehindALink(9.9, 1.9));
+  EXPECT_EQ(found->next, "server");
+  EXPECT_NEAR(*found->next_images_per_s, 1000 / 1.9, 1e-9);
+  EXPECT_NEAR(found->gain, 2, 1e-9) << "a link twice as fast";
+  EXPECT_EQ(Contradiction(FindBounds(BehindALink(9.9, 1.9)), "network", 100), "");
+  Costs shallow = BehindALink(9.9, 0.1);  // the depth allows 4 requests in 4 ms
+  EXPECT_EQ(FindBottleneck(shallow)->next, "in_flight");
+  EXPECT_NEAR(*FindBottleneck(shallow)->next_images_per_s, 1000, 1e-9);
+  shallow.server_cpu_s = 9;  // with the client's second on two cores
+  EXPECT_EQ(FindBottleneck(shallow)->next, "cpu");
+  EXPECT_NEAR(*FindBottleneck(shallow)->next_images_per_s, 200, 1e-9);
+}
+
+TEST(FindBottleneck, TellsNoNextWhereTheServersOwnRateIsNotKnown) {
+  Costs costs = BehindALink(9.9, 1);
+  costs.server->alone_s.reset();
+  EXPECT_EQ(FindBottleneck(costs)->stage, "network");
+  EXPECT_FALSE(FindBottleneck(costs)->next_images_per_s);
+  costs.server.reset();
+  EXPECT_FALSE(FindBottleneck(costs)->next_images_per_s);
+  costs.link_s.reset();
+  EXPECT_EQ(FindBottleneck(costs)->stage, "server");
+  EXPECT_EQ(FindBottleneck(costs)->gain, 0);
+}
+
+TEST(FindBottleneck, OneRequestAtATimeKeepsWhatIsNeitherLinkNorServer) {
+  Costs costs = BehindALink(9, 0.5);
+  costs.in_flight = 1;
+  costs.round_trip_s = 10;
+  costs.server->own_s = 0.5;
+  const auto found = FindBottleneck(costs);
+  EXPECT_EQ(found->stage, "network");
+  EXPECT_EQ(found->next, "in_flight");
+  EXPECT_NEAR(*found->next_images_per_s, 1000, 1e-9);  // 10 s less the link's 9
+}
+
+TEST(FindBottleneck, AnOpenLoopThatIsServedIsBoundByItsRate) {
+  Costs costs = BehindALink(1, 4);
+  costs.in_flight = 0;
+  costs.rate_limit_s = 10;
+  const auto found = FindBottleneck(costs);
+  EXPECT_EQ(found->stage, "rate");
+  EXPECT_EQ(found->next, "server");
+  EXPECT_NEAR(*found->next_images_per_s, 250, 1e-9);
+}
+
+TEST(FindBottleneck, WithoutASeenLinkTheLongerPartOfTheRoundTripIsNamed) {
+  Costs costs = BehindALink(0, 4);
+  costs.link_s.reset();
+  const auto way = FindBottleneck(costs);
+  EXPECT_EQ(way->stage, "network");
+  EXPECT_NEAR(way->share, 0.9, 1e-9);
+  EXPECT_NEAR(*way->next_images_per_s, 250, 1e-9);
+  costs.server->own_s = 30;
+  EXPECT_EQ(FindBottleneck(costs)->stage, "in_flight") << "the server is busy for 40 % of the time";
+  costs.server->alone_s.reset();
+  EXPECT_EQ(FindBottleneck(costs)->stage, "server");
+}
+
+TEST(CostsOf, AServersOwnRateFollowsOfItsTimesOrOfItsCpuTime) {
+  ServerAccount account{.requests = 100,
+                        .queue_s = 3,
+                        .input_s = 1,
+                        .infer_s = 8,
+                        .output_s = 1,
+                        .rows_per_batch = 8,
+                        .rows_per_request = 2,
+                        .instances = 2,
+                        .threads = 0,
+                        .most_rows = 8};
+  // 4 requests a batch are each told the batch's 80 ms: 25 batches on two instances.
+  EXPECT_NEAR(*CostsOf(account).alone_s, 1, 1e-12);
+  EXPECT_NEAR(CostsOf(account).own_s, 10, 1e-12);
+  account.most_rows = 16;
+  EXPECT_FALSE(CostsOf(account).alone_s) << "larger batches could be made, and their time is not known";
+  account.most_rows = 2;
+  account.threads = 4;
+  EXPECT_FALSE(CostsOf(account).alone_s) << "a CPU engine's times stretch";
+  account.cpu_s = 6;
+  account.cores = 2;
+  EXPECT_NEAR(*CostsOf(account).alone_s, 3, 1e-12);
+  account.instances.reset();
+  EXPECT_FALSE(CostsOf(account).alone_s);
+}
+
+TEST(Contradiction, NamesThePartThatWouldHaveHeldBackFirst) {
+  EXPECT_EQ(Contradiction({.infer = 50, .network = 100}, "network", 99),
+            "network is named, which holds back at 100, but infer at 50 images/s");
+  EXPECT_EQ(Contradiction({.infer = 150, .network = 100}, "network", 99), "");
+  EXPECT_EQ(Contradiction({.read = 150, .decode = 100, .loaders = 60, .infer = 80}, "decode", 59), "")
+      << "reading and decoding share their threads";
+  EXPECT_NE(Contradiction({.infer = 50}, "in_flight", 99), "");
+}
+
+TEST(FindBottleneck, StorageGoneLeavesTheDecoding) {
+  Costs costs = Balanced();
+  costs.wall_s = 3;
+  costs.load_blocked_s = 5;
+  costs.engine_busy_s = 0.1;
+  costs.round_trip_s = 0.2;
+  const auto found = FindBottleneck(costs);
+  EXPECT_EQ(found->next, "decode");
+  EXPECT_NEAR(*found->next_images_per_s, 2000, 1e-9);
 }
 
 TEST(FindBottleneck, IsTheStageWhoseThreadsAreBusiest) {

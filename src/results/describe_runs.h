@@ -113,9 +113,11 @@ template <typename F>
 void Describe(F& fields, Described<F, Bounds>& bounds) {
   fields("read", bounds.read);
   fields("decode", bounds.decode);
+  fields("loaders", bounds.loaders);
   fields("infer", bounds.infer);
   fields("in_flight", bounds.in_flight);
   fields("server", bounds.server);
+  fields("network", bounds.network);
   fields("print", bounds.print);
   fields("cpu", bounds.cpu);
   fields.Unless("pipeline", bounds.pipeline);

@@ -1,15 +1,9 @@
 #include "results/monitor_result.h"
 
 #include "base/fields.h"
+#include "results/describe.h"
 
 namespace weir::results {
-
-template <typename F>
-void Describe(F& fields, Described<F, Range>& range) {
-  fields.FromZero("mean", range.mean);
-  fields.FromZero("max", range.max);
-  fields.FromZero("min", range.min);
-}
 
 template <typename F>
 void DescribeActivities(F& fields, Described<F, GpuActivities>& use) {

@@ -30,6 +30,39 @@ void Describe(F& fields, Described<F, RunResult::Engine>& engine) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, ServerCosts>& costs) {
+  fields("own_s", costs.own_s);
+  fields("queue_s", costs.queue_s);
+  fields("alone_s", costs.alone_s);
+}
+
+template <typename F>
+void Describe(F& fields, Described<F, Costs>& costs) {
+  fields("images", costs.images);
+  fields("wall_s", costs.wall_s);
+  fields("cores", costs.cores);
+  fields("overlapped", costs.overlapped);
+  fields("loaders", costs.loaders);
+  fields("load_cpu_s", costs.load_cpu_s);
+  fields("load_blocked_s", costs.load_blocked_s);
+  fields("engine_threads", costs.engine_threads);
+  fields("engine_streams", costs.engine_streams);
+  fields("remote", costs.remote);
+  fields("engine_cpu_s", costs.engine_cpu_s);
+  fields("engine_busy_s", costs.engine_busy_s);
+  fields("in_flight", costs.in_flight);
+  fields("round_trip_s", costs.round_trip_s);
+  fields("held_back_s", costs.held_back_s);
+  fields("print_s", costs.print_s);
+  fields("other_cpu_s", costs.other_cpu_s);
+  fields("foreign_cpu_s", costs.foreign_cpu_s);
+  fields("load_s", costs.load_s);
+  fields("send_s", costs.send_s);
+  fields("infer_s", costs.infer_s);
+  fields("server", costs.server);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, RunResult>& result) {
   fields("model", result.model);
   Describe(fields, result.engine);  // at the same level
@@ -54,6 +87,7 @@ void Describe(F& fields, Described<F, RunResult>& result) {
   fields("bound_images_per_s", result.bounds);
   fields("cpu_ms_per_image", result.cpu_ms_per_image);
   fields("bottleneck", result.bottleneck);
+  fields("costs", result.costs);
   fields("accuracy", result.accuracy);
   fields("accuracy_left_out", result.accuracy_left_out);
   fields("warnings", result.warnings);

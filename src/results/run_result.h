@@ -77,6 +77,7 @@ struct RunResult {
   Bounds bounds;
   std::optional<CpuTimes> cpu_ms_per_image;
   std::optional<Bottleneck> bottleneck;
+  std::optional<Costs> costs;  // that the bounds and the bottleneck follow from
   std::optional<Accuracy> accuracy;
   std::optional<std::string> accuracy_left_out;  // why
   std::vector<std::string> warnings;

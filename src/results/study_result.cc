@@ -178,6 +178,7 @@ void Describe(F& fields, Described<F, StudyResult::Bottleneck>& bottleneck) {
   fields.Unless("next", bottleneck.next);
   fields("next_bound_images_per_s", bottleneck.next_bound);
   fields("gain", bottleneck.gain);
+  fields.Unless("contradiction", bottleneck.contradiction);
 }
 
 template <typename F>
@@ -264,6 +265,15 @@ void Describe(F& fields, Described<F, StudyResult::VarianceTerm>& term) {
 }
 
 template <typename F>
+void Describe(F& fields, Described<F, StudyResult::AliasedTerm>& term) {
+  fields("factors", term.factors);
+  fields("degrees", term.degrees);
+  fields("own_degrees", term.own_degrees);
+  fields("with", term.with);
+  fields.Unless("not_applicable", term.not_applicable);
+}
+
+template <typename F>
 void Describe(F& fields, Described<F, StudyResult::Variance>& variance) {
   fields("metric", variance.metric);
   fields("trials", variance.trials);
@@ -273,6 +283,7 @@ void Describe(F& fields, Described<F, StudyResult::Variance>& variance) {
   fields("normality_p", variance.normality_p);
   fields("durbin_watson", variance.durbin_watson);
   fields("terms", variance.terms);
+  fields.Unless("aliased", variance.aliased);
 }
 
 template <typename F>
@@ -292,6 +303,7 @@ void Describe(F& fields, Described<F, StudyResult::WaterfallStep>& one) {
   fields("p", one.p);
   fields("adjusted_p", one.adjusted_p);
   Describe(fields, one.step);
+  fields("whole", one.whole);
   fields.Unless("by_events", one.by_events);
 }
 

@@ -196,7 +196,8 @@ struct StudyResult {
     std::optional<double> bound;  // images/s
     std::string next;
     std::optional<double> next_bound;  // images/s
-    std::optional<RatioFigures> gain;
+    std::optional<RatioFigures> gain;  // absent: not known
+    std::string contradiction;         // why the bounds say that it is another part; empty: they do not
     bool operator==(const Bottleneck&) const = default;
   };
   struct AtMost {
@@ -210,7 +211,8 @@ struct StudyResult {
     bool operator==(const AtLeast&) const = default;
   };
   struct Interval {
-    double low = 0, high = 0;
+    double low = 0;
+    std::optional<double> high;  // absent: the interval has no upper end
     bool operator==(const Interval&) const = default;
   };
   struct Targets {
@@ -266,6 +268,14 @@ struct StudyResult {
     double f = 0, p = 1, adjusted_p = 1, share = 0;
     bool operator==(const VarianceTerm&) const = default;
   };
+  // A term that cannot be told apart from others in part or in whole.
+  struct AliasedTerm {
+    std::vector<std::string> factors;
+    int64_t degrees = 0, own_degrees = 0;     // of freedom: with all others in the model, and by its levels
+    std::vector<std::string> with;            // the factors that it cannot be told from
+    std::vector<std::string> not_applicable;  // those of them that some configurations do not have
+    bool operator==(const AliasedTerm&) const = default;
+  };
   struct Variance {
     std::string metric;
     int64_t trials = 0;
@@ -273,6 +283,7 @@ struct StudyResult {
     std::optional<int64_t> residual_degrees;
     std::optional<double> residual_deviation, normality_p, durbin_watson;
     std::optional<std::vector<VarianceTerm>> terms;
+    std::vector<AliasedTerm> aliased;
     bool operator==(const Variance&) const = default;
   };
   struct Milliseconds {
@@ -285,7 +296,8 @@ struct StudyResult {
     size_t configuration = 0;
     int64_t blocks = 0;
     double total_ms = 0, p = 1, adjusted_p = 1;
-    Milliseconds step;       // in JSON its keys stand beside the others
+    Milliseconds step;                  // in JSON its keys stand beside the others
+    std::optional<Milliseconds> whole;  // the time up to here by itself, with its own interval
     bool by_events = false;  // a part of the first combination's time, measured by a device's events
     bool operator==(const WaterfallStep&) const = default;
   };

@@ -97,6 +97,7 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields.IfAny("machine_cpus", metrics.machine_cpus);
   fields("server_start_s", metrics.server_start_s);
   fields("container_memory_is", metrics.container_memory_is);
+  fields("memory_bytes", metrics.memory);
   fields("server_resources", metrics.server_resources);
   fields("link", metrics.link);
   fields("watch", metrics.watch);
@@ -104,6 +105,9 @@ void Describe(F& fields, Described<F, TrialMetrics>& metrics) {
   fields("beside", metrics.beside);
   fields("bottleneck", metrics.bottleneck);
   fields("bottleneck_share", metrics.bottleneck_share);
+  fields("bottleneck_next", metrics.bottleneck_next);
+  fields("bottleneck_next_images_per_s", metrics.bottleneck_next_images_per_s);
+  fields("bottleneck_contradiction", metrics.bottleneck_contradiction);
   fields("answers_compared", metrics.answers_compared);
   fields("answers_differ", metrics.answers_differ);
   fields.IfAny("absent", metrics.absent);

@@ -10,6 +10,7 @@
 #include "oip/api.h"
 #include "oip/client.h"
 #include "oip/served_name.h"
+#include "oip/server_account.h"
 #include "oip/server_shares.h"
 #include "run/backend.h"
 
@@ -87,6 +88,7 @@ class RemoteBackend final : public Backend {
   Result<std::vector<std::string>> FindLabels(const dataset::Recipe& recipe) const;
   Result<Target> FindTarget() const;
   std::optional<infer::PhaseTotals> Statistics();
+  results::ServerAccount Account(const Costs& costs) const;
   std::string Reported(const std::string& parameter) const {
     const auto found = info_.parameters.find(parameter);
     return found == info_.parameters.end() ? "" : found->second;
@@ -191,6 +193,15 @@ std::optional<infer::PhaseTotals> RemoteBackend::Statistics() {
   return statistics ? std::optional(*statistics) : std::nullopt;
 }
 
+// Several servers behind one URL, or several URLs, tell of one of them.
+results::ServerAccount RemoteBackend::Account(const Costs& costs) const {
+  const double batches = costs.images / std::max(1, batch_);
+  const bool alone = client_->Calls().size() <= 1;
+  results::ServerAccount account = oip::AccountOf(*times_, batches, batch_);
+  if (alone) oip::AddConfigured(info_, 1, costs.in_flight * batch_, account);
+  return account;
+}
+
 void RemoteBackend::End() {
   const auto after = Statistics();
   // The counts of a model that was reloaded meanwhile start from 0.
@@ -202,6 +213,7 @@ void RemoteBackend::End() {
 void RemoteBackend::Attribute(double cpu_s, monitor::Resources& resources, Costs& costs) const {
   costs.remote = true;
   costs.other_cpu_s = std::max(0.0, cpu_s - costs.load_cpu_s);
+  if (times_) costs.server = results::CostsOf(Account(costs));
   resources.server_cpu.reset();
   resources.recogniser_cpu.reset();
 }

@@ -188,6 +188,7 @@ Result<results::RunResult> MakeResult(const RunSummary& o, const record::Provena
                             .servers = o.backend.Describe().servers,
                             .bounds = o.bounds,
                             .bottleneck = o.bottleneck,
+                            .costs = r.costs,
                             .warnings = Warnings(o),
                             .provenance = provenance.ToJson(),
                             .command = o.command};
@@ -258,8 +259,9 @@ std::string SummaryText(const TextStyle& style, const RunSummary& o) {
     part("read", o.bounds.read);
     part("decode", o.bounds.decode);
     part("infer", o.bounds.infer);
-    part("server, at this depth", o.bounds.server);
+    part("server, by its own account", o.bounds.server);
     part("all on these cores", o.bounds.cpu);
+    if (r.costs.remote && !o.bounds.server) parts += ", server unknown";
     text += fmt::format("\n{}     images/s each part alone could do: {}; together at most {}\n",
                         style.Bold("bounds"), parts, Short(o.bounds.pipeline));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -63,7 +64,8 @@ Status Measure(Application& application, Predictions& predictions, const monitor
   summary.resources = resources->Stop();
   if (server) summary.server_resources = server->Stop();
   backend.End();
-  AddCosts(backend, cpu_s, summary.resources, summary.report.costs);
+  const double observer_s = summary.resources.observer_cpu * summary.resources.wall_s;
+  AddCosts(backend, std::max(0.0, cpu_s - observer_s), summary.resources, summary.report.costs);
   return {};
 }
 

@@ -135,7 +135,9 @@ Status LoadedModel::MakeServed(Metrics& metrics) {
             1, parts_.session->streams() / std::max(1, static_cast<int>(parts_.session->gpus().size()))),
         .gpus = parts_.session->gpus(),
         .engine = engine(),
-        .parameters = {{"engine", parts_.engine_spec}, {"precision_in_force", parts_.session->precision()}}};
+        .parameters = {{"engine", parts_.engine_spec},
+                       {"precision_in_force", parts_.session->precision()},
+                       {"threads_in_force", fmt::format("{}", parts_.session->threads())}}};
     if (m.recipe) {
       dataset::Recipe recipe = *m.recipe;
       recipe.labels.clear();  // a path of this machine

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <Eigen/Core>
 #include <Eigen/QR>
@@ -72,20 +73,26 @@ struct Fit {
   Eigen::VectorXd leverage;
 };
 
-Fit FitTerms(const Eigen::VectorXd& y, const std::vector<Term>& terms,
-             std::span<const FactorLevels> factors) {
-  std::vector<Dense> parts{Dense::Ones(y.size(), 1)};
+// The model's columns, the intercept's first.
+Dense MakeColumns(Eigen::Index rows, const std::vector<Term>& terms, std::span<const FactorLevels> factors) {
+  std::vector<Dense> parts{Dense::Ones(rows, 1)};
   Eigen::Index width = 1;
   for (const Term& term : terms) {
     parts.push_back(ColumnsOf(term, factors));
     width += parts.back().cols();
   }
-  Dense x(y.size(), width);
+  Dense x(rows, width);
   Eigen::Index at = 0;
   for (const Dense& part : parts) {
     x.middleCols(at, part.cols()) = part;
     at += part.cols();
   }
+  return x;
+}
+
+Fit FitTerms(const Eigen::VectorXd& y, const std::vector<Term>& terms,
+             std::span<const FactorLevels> factors) {
+  const Dense x = MakeColumns(y.size(), terms, factors);
   Eigen::ColPivHouseholderQR<Dense> qr(x.rows(), x.cols());
   qr.setThreshold(kRankTolerance);
   qr.compute(x);
@@ -98,6 +105,26 @@ Fit FitTerms(const Eigen::VectorXd& y, const std::vector<Term>& terms,
 }
 
 bool Contains(const Term& outer, const Term& inner) { return std::ranges::includes(outer, inner); }
+
+std::vector<Term> MakeTerms(size_t factors, std::span<const std::pair<size_t, size_t>> interactions) {
+  std::vector<Term> terms;
+  for (size_t i = 0; i < factors; ++i) terms.push_back({i});
+  for (const auto& [a, b] : interactions) terms.push_back({std::min(a, b), std::max(a, b)});
+  return terms;
+}
+
+int64_t RankOf(const std::vector<Term>& terms, std::span<const FactorLevels> factors) {
+  Eigen::ColPivHouseholderQR<Dense> qr(MakeColumns(std::ssize(factors[0]), terms, factors));
+  qr.setThreshold(kRankTolerance);
+  return qr.rank();
+}
+
+// The degrees of freedom that `term` adds to the others.
+int64_t DegreesBeside(const Term& term, std::vector<Term> others, std::span<const FactorLevels> factors) {
+  const int64_t without = RankOf(others, factors);
+  others.push_back(term);
+  return RankOf(others, factors) - without;
+}
 
 AnovaTerm TestTerm(const Term& term, const Eigen::VectorXd& y, const std::vector<Term>& all,
                    std::span<const FactorLevels> factors, const Fit& full) {
@@ -157,9 +184,7 @@ void CheckResiduals(const Fit& fit, Anova& anova) {
 Result<Anova> AnalyseVariance(std::span<const double> y, std::span<const FactorLevels> factors,
                               std::span<const std::pair<size_t, size_t>> interactions) {
   TRY_STATUS(CheckInputs(y, factors, interactions));
-  std::vector<Term> terms;
-  for (size_t i = 0; i < factors.size(); ++i) terms.push_back({i});
-  for (const auto& [a, b] : interactions) terms.push_back({std::min(a, b), std::max(a, b)});
+  const std::vector<Term> terms = MakeTerms(factors.size(), interactions);
   const Eigen::VectorXd values = Eigen::Map<const Eigen::VectorXd>(y.data(), std::ssize(y));
   const Fit full = FitTerms(values, terms, factors);
   if (full.rank >= std::ssize(y))
@@ -177,6 +202,32 @@ Result<Anova> AnalyseVariance(std::span<const double> y, std::span<const FactorL
   CheckResiduals(full, anova);
   anova.outliers = FindOutliers(full);
   return anova;
+}
+
+std::vector<AnovaAlias> FindAliases(std::span<const FactorLevels> factors,
+                                    std::span<const std::pair<size_t, size_t>> interactions) {
+  const std::vector<Term> terms = MakeTerms(factors.size(), interactions);
+  std::vector<AnovaAlias> aliases;
+  for (const Term& term : terms) {
+    std::vector<Term> others, parts;
+    std::ranges::copy_if(terms, std::back_inserter(others),
+                         [&](const Term& one) { return !Contains(one, term); });
+    std::ranges::copy_if(others, std::back_inserter(parts),
+                         [&](const Term& one) { return Contains(term, one); });
+    AnovaAlias alias{.factors = term,
+                     .degrees = DegreesBeside(term, others, factors),
+                     .own_degrees = DegreesBeside(term, parts, factors)};
+    if (alias.degrees >= alias.own_degrees) continue;
+    for (size_t factor = 0; factor < factors.size(); ++factor) {
+      if (std::ranges::find(term, factor) != term.end()) continue;
+      std::vector<Term> rest;
+      std::ranges::copy_if(others, std::back_inserter(rest),
+                           [&](const Term& one) { return std::ranges::find(one, factor) == one.end(); });
+      if (DegreesBeside(term, rest, factors) > alias.degrees) alias.with.push_back(factor);
+    }
+    aliases.push_back(std::move(alias));
+  }
+  return aliases;
 }
 
 }  // namespace weir::stats

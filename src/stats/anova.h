@@ -53,4 +53,16 @@ struct Anova {
 Result<Anova> AnalyseVariance(std::span<const double> y, std::span<const FactorLevels> factors,
                               std::span<const std::pair<size_t, size_t>> interactions);
 
+// A term to which the others leave fewer degrees of freedom than its levels have.
+struct AnovaAlias {
+  std::vector<size_t> factors;           // as AnovaTerm
+  int64_t degrees = 0, own_degrees = 0;  // with all terms in the model that do not contain it, and by itself
+  std::vector<size_t> with;              // factors without whose terms it would have more
+};
+
+// Returns the aliased terms of the same model. Rows may be those of the observations, or each combination of
+// levels once.
+std::vector<AnovaAlias> FindAliases(std::span<const FactorLevels> factors,
+                                    std::span<const std::pair<size_t, size_t>> interactions);
+
 }  // namespace weir::stats

@@ -75,6 +75,24 @@ TEST(AnalyseVariance, LeavesOutATermThatAnotherOneAlreadyExplains) {
   EXPECT_EQ(anova->residual_degrees, 4);
 }
 
+// Three architectures, of which one alone has a network: its third level is "not applicable" in the other
+// two.
+TEST(FindAliases, NamesTheFactorThatTakesAwayDegreesOfFreedom) {
+  const std::vector<FactorLevels> factors{{0, 1, 2, 2, 0, 1, 2, 2},   // in-process, microservice, distributed
+                                          {0, 0, 1, 2, 0, 0, 1, 2},   // none, none, 1, 5 Gbit/s
+                                          {0, 0, 0, 0, 1, 1, 1, 1}};  // batch
+  const std::vector<AnovaAlias> aliases = FindAliases(factors, {});
+  ASSERT_EQ(aliases.size(), 2u);
+  EXPECT_EQ(aliases[0].factors, std::vector<size_t>{0});
+  EXPECT_EQ(aliases[0].degrees, 1);
+  EXPECT_EQ(aliases[0].own_degrees, 2);
+  EXPECT_EQ(aliases[0].with, std::vector<size_t>{1});
+  EXPECT_EQ(aliases[1].factors, std::vector<size_t>{1});
+  EXPECT_EQ(aliases[1].degrees, 1);
+  const std::vector<FactorLevels> crossed{{0, 0, 1, 1}, {0, 1, 0, 1}};
+  EXPECT_TRUE(FindAliases(crossed, {}).empty());
+}
+
 TEST(AnalyseVariance, RefusesDataThatCannotBeJudged) {
   const std::vector<double> y{1, 2};
   EXPECT_FALSE(AnalyseVariance(y, std::vector<FactorLevels>{{0, 1}}, {}));   // no residual is left

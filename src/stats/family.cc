@@ -23,6 +23,14 @@ std::vector<double> HolmAdjust(std::span<const double> p_values) {
   return adjusted;
 }
 
+double SimultaneousConfidence(double confidence, size_t count) {
+  return 1 - (1 - confidence) / static_cast<double>(std::max<size_t>(1, count));
+}
+
+double SimultaneousP(double p, size_t count) {
+  return std::min(1.0, p * static_cast<double>(std::max<size_t>(1, count)));
+}
+
 double StudentP(double t, double degrees) {
   if (std::isinf(t)) return 0;
   return 2 * StudentTail(degrees, std::abs(t));

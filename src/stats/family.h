@@ -1,6 +1,7 @@
 // Several tests that one reader looks at together. Pure functions over numbers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -11,6 +12,15 @@ namespace weir::stats {
 // is significant, and the chance of any false finding in the family is at most alpha, however the tests
 // depend on each other. In the order given. REQUIRES: each p is in [0, 1].
 std::vector<double> HolmAdjust(std::span<const double> p_values);
+
+// Returns the confidence at which each of `count` intervals must be made so that all of them together hold
+// what they are of with `confidence`, however they depend on each other (Bonferroni). A test at the level
+// (1 - confidence) / count finds a difference where such an interval leaves it out, and nowhere else.
+double SimultaneousConfidence(double confidence, size_t count);
+
+// Returns a p-value for that test: at or below 1 - confidence where the simultaneous interval leaves the
+// hypothesis out.
+double SimultaneousP(double p, size_t count);
 
 // Returns the two-sided p-value of Student's t with that many degrees of freedom. REQUIRES: degrees > 0.
 double StudentP(double t, double degrees);

@@ -38,7 +38,24 @@ std::optional<Ratio> RatioOfLogs(std::span<const double> log_ratios, double conf
   Ratio ratio{.n = logs->n, .ratio = std::exp(logs->mean), .log_deviation = logs->standard_deviation};
   if (logs->low) ratio.low = std::exp(*logs->low);
   if (logs->high) ratio.high = std::exp(*logs->high);
+  ratio.log_error = logs->standard_error;
+  ratio.degrees = static_cast<double>(logs->n - 1);
   return ratio;
+}
+
+void SetConfidence(double confidence, Ratio& ratio) {
+  if (!ratio.log_error) return;
+  const double half_width =
+      *ratio.log_error > 0 ? StudentQuantile(ratio.degrees, (1 - confidence) / 2) * *ratio.log_error : 0;
+  ratio.low = ratio.ratio * std::exp(-half_width);
+  ratio.high = ratio.ratio * std::exp(half_width);
+}
+
+double RatioP(const Ratio& ratio) {
+  if (!ratio.log_error) return 1;
+  const double log = std::log(ratio.ratio);
+  if (log == 0) return 1;
+  return *ratio.log_error > 0 ? 2 * StudentTail(ratio.degrees, std::abs(log) / *ratio.log_error) : 0;
 }
 
 std::optional<Ratio> UnpairedRatio(std::span<const double> values, std::span<const double> references,
@@ -54,9 +71,9 @@ std::optional<Ratio> UnpairedRatio(std::span<const double> values, std::span<con
   const double degrees =
       (a + b) * (a + b) /
       (a * a / static_cast<double>(over->n - 1) + b * b / static_cast<double>(under->n - 1));
-  const double half_width = StudentQuantile(degrees, (1 - confidence) / 2) * std::sqrt(a + b);
-  ratio.low = std::exp(difference - half_width);
-  ratio.high = std::exp(difference + half_width);
+  ratio.log_error = std::sqrt(a + b);
+  ratio.degrees = degrees;
+  SetConfidence(confidence, ratio);
   return ratio;
 }
 

@@ -13,7 +13,17 @@ struct Ratio {
   double ratio = 0;                     // the geometric mean of the pairs' ratios
   std::optional<double> low, high;      // Student's interval of it; nothing for a single pair
   std::optional<double> log_deviation;  // of the logarithms of the pairs' ratios, divided by n - 1
+  // Of the logarithm of `ratio`: its standard error and the degrees of freedom of that; nothing without an
+  // interval.
+  std::optional<double> log_error;
+  double degrees = 0;
 };
+
+// Sets the interval of a ratio that has one to that of another confidence, in (0, 1).
+void SetConfidence(double confidence, Ratio& ratio);
+// Returns the two-sided p-value of the hypothesis that the ratio is 1, by the same t as the interval, so that
+// p is above 1 - confidence where the interval holds 1. 1 without an interval.
+double RatioP(const Ratio& ratio);
 
 // Divides values[i] by references[i], block for block, so that conditions that a block has in common (the
 // hour, the neighbours) falls out. The mean and its t interval are of the logarithms and carried back by exp,

@@ -66,6 +66,17 @@ TEST(UnpairedRatio, GivesTheNumbersWorkedOutElsewhere) {
   EXPECT_NEAR(*ratio->high, 2.033166660844039, 1e-9);
 }
 
+TEST(RatioP, IsOneLessTheConfidenceAtWhichTheIntervalTouchesOne) {
+  for (auto ratio : {PairedRatio(kValues, kReferences), UnpairedRatio(kValues, kReferences)}) {
+    const double p = RatioP(*ratio);
+    SetConfidence(1 - p, *ratio);
+    EXPECT_NEAR(ratio->ratio > 1 ? *ratio->low : *ratio->high, 1, 1e-9);
+    SetConfidence(0.95, *ratio);
+    EXPECT_LT(*ratio->low, ratio->ratio);
+  }
+  EXPECT_EQ(RatioP({.n = 1, .ratio = 2}), 1);
+}
+
 TEST(UnpairedRatio, TakesSamplesOfDifferentSizesAndSaysNothingOfNone) {
   EXPECT_TRUE(UnpairedRatio(std::vector{1.0, 1.1, 1.2}, std::vector{1.0, 1.2})->low.has_value());
   EXPECT_EQ(UnpairedRatio(std::vector{2.0}, std::vector{1.0, 1.2})->low, std::nullopt);

@@ -105,8 +105,7 @@ Analysis Analyse(const StudyFile& study, const Design& design, std::span<const P
   for (size_t i = 0; i < design.configurations.size(); ++i) {
     analysis.configurations[i].metrics = FiguresOf(measured, i, options.confidence);
     analysis.configurations[i].words = measured.Words(i);
-    analysis.configurations[i].bottleneck =
-        FindNextBottleneck(design.configurations[i], i, measured, options);
+    analysis.configurations[i].bottleneck = FindNextBottleneck(i, measured, options);
     if (i == design.reference || design.configurations[i].waterfall_only) continue;
     for (const std::string& metric : measured.metrics()) {
       if (auto comparison = Compare(measured, i, design.reference, metric, options))

@@ -277,33 +277,54 @@ TEST(Analyse, NamesTheCheapestThatMeetsTheTargets) {
   EXPECT_EQ(strict.Analyse().answers.none, "no configuration meets the targets");
 }
 
-TEST(Tell, AsksForSignificanceAndAGainAboveTheMargin) {
-  const auto tell = [](double ratio, double adjusted_p) {
-    return Tell({.n = 5, .ratio = ratio, .low = ratio - 0.01, .high = ratio + 0.01}, adjusted_p, {});
+// Constants by Python's statistics and the finite sum of t with 4 degrees of freedom. One test says all: the
+// interval that is shown, its p-value, the finding and the smallest difference.
+TEST(AdjustFamily, FindsByTheIntervalThatIsSimultaneousWithTheOthers) {
+  const std::vector<double> logs{0.02, 0.05, 0.03, 0.06, 0.04};
+  const auto in_family_of = [&](size_t count) {
+    std::vector<Tested> tests(count, *TestLogs(logs, {}));
+    tests.push_back(Tested{.ratio = {.n = 1, .ratio = 3}});  // tests nothing
+    std::vector<Tested*> family;
+    for (Tested& one : tests) family.push_back(&one);
+    AdjustFamily(family, {});
+    EXPECT_EQ(tests.back().told, Told::kTooFew);
+    return tests.front();
   };
-  EXPECT_EQ(tell(1.1, 0.01), Told::kHigher);
-  EXPECT_EQ(tell(0.9, 0.01), Told::kLower);
-  EXPECT_EQ(tell(1.02, 0.01), Told::kSmall);
-  EXPECT_EQ(tell(1.1, 0.06), Told::kNothing);
-  EXPECT_EQ(Tell({.n = 1, .ratio = 2}, 1, {}), Told::kTooFew);
+  const Tested alone = in_family_of(1), three = in_family_of(3), twelve = in_family_of(12);
+  EXPECT_NEAR(*alone.ratio.low, 1.0205764027122832, 1e-9);
+  EXPECT_NEAR(*alone.smallest_difference, 0.026634581403144175, 1e-9);
+  EXPECT_EQ(alone.told, Told::kHigher);
+  EXPECT_NEAR(*three.ratio.low, 1.0120652146998321, 1e-9);
+  EXPECT_NEAR(*three.ratio.high, 1.0703727901529054, 1e-9);
+  EXPECT_NEAR(three.adjusted_p, 0.01443803499013252, 1e-9);
+  EXPECT_NEAR(*three.smallest_difference, 0.03526829375240012, 1e-9);
+  EXPECT_EQ(three.told, Told::kHigher);
+  EXPECT_NEAR(*twelve.ratio.low, 0.9983859127155004, 1e-9);
+  EXPECT_NEAR(twelve.adjusted_p, 0.05775213996053008, 1e-9);
+  EXPECT_EQ(twelve.told, Told::kNothing);
+  EXPECT_NEAR(*twelve.limit, 1.0850384143828076 - 1, 1e-9);
+  EXPECT_FALSE(three.limit);
 }
 
-TEST(AdjustFamily, AdjustsByHolmAndNamesTheLimitOfWhatIsNotShown) {
-  Tested first{.ratio = {.n = 5, .ratio = 1.1, .low = 1.05, .high = 1.16}, .p = 0.01};
-  Tested second{.ratio = {.n = 5, .ratio = 1.05, .low = 1.001, .high = 1.1}, .p = 0.04};
-  Tested third{.ratio = {.n = 5, .ratio = 0.95, .low = 0.9, .high = 1.01}, .p = 0.03};
-  Tested alone{.ratio = {.n = 1, .ratio = 3}};
-  Tested* const family[] = {&first, &second, &third, &alone};
+TEST(TestLogs, NamesAGainAboveTheMarginAlone) {
+  const auto tell = [](double log) {
+    return TestLogs(std::vector{log, log + 0.001, log - 0.001, log + 0.002, log - 0.002}, {})->told;
+  };
+  EXPECT_EQ(tell(0.1), Told::kHigher);
+  EXPECT_EQ(tell(-0.1), Told::kLower);
+  EXPECT_EQ(tell(0.02), Told::kSmall);
+  EXPECT_EQ(tell(0.0005), Told::kNothing);
+  EXPECT_EQ(TestLogs(std::vector{0.7}, {})->told, Told::kTooFew);
+}
+
+TEST(AdjustFamily, ThatLeavesMoreOpenThanNumbersSayHasTooFewBlocks) {
+  std::vector<Tested> tests(2000, *TestLogs(std::vector{0.0, 3.0}, {}));
+  std::vector<Tested*> family;
+  for (Tested& one : tests) family.push_back(&one);
   AdjustFamily(family, {});
-  EXPECT_NEAR(first.adjusted_p, 0.03, 1e-15);
-  EXPECT_NEAR(third.adjusted_p, 0.06, 1e-15);
-  EXPECT_NEAR(second.adjusted_p, 0.06, 1e-15);
-  EXPECT_EQ(first.told, Told::kHigher);
-  EXPECT_FALSE(first.limit);
-  EXPECT_EQ(second.told, Told::kNothing);  // its own interval excludes 1, the family's test does not
-  EXPECT_NEAR(*second.limit, 0.1, 1e-12);
-  EXPECT_NEAR(*third.limit, 1 / 0.9 - 1, 1e-12);
-  EXPECT_EQ(alone.told, Told::kTooFew);
+  EXPECT_EQ(tests[0].told, Told::kTooFew);
+  EXPECT_FALSE(tests[0].ratio.high);
+  EXPECT_FALSE(tests[0].smallest_difference);
 }
 
 // 2 x 2: a factor 1.5 by the mode and 1.2 by the batch, times noise; constants from Python as above.
@@ -472,7 +493,13 @@ TEST(FindTargets, HoldsAnIntervalAgainstATargetAndCountsTheCost) {
   EXPECT_NEAR(found.price_per_million_images.value_or(0), 1.0,
               1e-12);  // 1.8 an hour, 1.8 million an hour
   EXPECT_LT(found.price_interval.value().low, 1.0);
-  EXPECT_GT(found.price_interval->high, 1.0);
+  EXPECT_GT(found.price_interval->high.value(), 1.0);
+  // Rates so far apart that the interval of their mean begins below 0: no price is the highest.
+  Case wild = Two();
+  for (PlayedTrials& one : wild.played) one.record.metrics[kRate] = one.trial.block == 0 ? 4000.0 : 40.0;
+  const auto open = FindTargets(targets, configuration, 0, Measured(wild.design, wild.played), {});
+  EXPECT_GT(open.price_interval.value().low, 0);
+  EXPECT_FALSE(open.price_interval->high);
   EXPECT_EQ(FindTargets({.p99_ms = 40}, configuration, 0, measured, {}).p99_ms.value().verdict, "missed");
   EXPECT_EQ(
       FindTargets({.p99_ms = 40}, configuration, 0, Measured(two.design, {}), {}).p99_ms.value().verdict,

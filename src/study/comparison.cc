@@ -1,20 +1,40 @@
 #include "study/comparison.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "stats/family.h"
 
 namespace weir::study {
 namespace {
 
-void Word(const AnalysisOptions& options, Tested& tested) {
-  tested.told = Tell(tested.ratio, tested.adjusted_p, options);
-  tested.limit = std::nullopt;
-  const stats::Ratio& ratio = tested.ratio;
-  if (tested.told == Told::kNothing && ratio.low && *ratio.low > 0)
-    tested.limit = stats::DifferenceLimit(*ratio.low, *ratio.high);
+Told Tell(const stats::Ratio& ratio, const AnalysisOptions& options) {
+  if (!ratio.low || !ratio.high) return Told::kTooFew;
+  if (*ratio.low <= 1 && *ratio.high >= 1) return Told::kNothing;
+  if (ratio.ratio > 1 + options.margin) return Told::kHigher;
+  if (ratio.ratio < 1 / (1 + options.margin)) return Told::kLower;
+  return Told::kSmall;
+}
+
+// As one of `family` tests that are read together.
+void Judge(size_t family, const AnalysisOptions& options, Tested& tested) {
+  stats::Ratio& ratio = tested.ratio;
+  stats::SetConfidence(stats::SimultaneousConfidence(options.confidence, family), ratio);
+  // Two blocks may leave more open than numbers can say.
+  if (ratio.low && !(*ratio.low > 0 && std::isfinite(*ratio.high))) ratio.low = ratio.high = std::nullopt;
+  tested.adjusted_p = stats::SimultaneousP(tested.p, family);
+  tested.told = Tell(ratio, options);
+  tested.limit = tested.smallest_difference = std::nullopt;
+  if (tested.told == Told::kNothing) tested.limit = stats::DifferenceLimit(*ratio.low, *ratio.high);
+  if (!ratio.log_deviation) return;
+  const auto smallest = stats::SmallestDifference(
+      *ratio.log_deviation, ratio.n, options.alpha / static_cast<double>(std::max<size_t>(1, family)),
+      options.power);
+  if (smallest && std::isfinite(std::expm1(*smallest))) tested.smallest_difference = std::expm1(*smallest);
 }
 
 }  // namespace
@@ -35,25 +55,11 @@ std::string_view ToString(Told told) {
   return "";
 }
 
-Told Tell(const stats::Ratio& ratio, double adjusted_p, const AnalysisOptions& options) {
-  if (!ratio.low || !ratio.high) return Told::kTooFew;
-  if (!(adjusted_p <= options.alpha)) return Told::kNothing;
-  if (ratio.ratio > 1 + options.margin) return Told::kHigher;
-  if (ratio.ratio < 1 / (1 + options.margin)) return Told::kLower;
-  return Told::kSmall;
-}
-
 std::optional<Tested> TestLogs(std::span<const double> log_ratios, const AnalysisOptions& options) {
   const auto ratio = stats::RatioOfLogs(log_ratios, options.confidence);
   if (!ratio) return std::nullopt;
-  const double p = stats::PairedP(log_ratios);
-  Tested tested{.ratio = *ratio, .p = p, .adjusted_p = p};
-  if (ratio->log_deviation) {
-    const auto smallest =
-        stats::SmallestDifference(*ratio->log_deviation, ratio->n, options.alpha, options.power);
-    if (smallest) tested.smallest_difference = std::expm1(*smallest);
-  }
-  Word(options, tested);
+  Tested tested{.ratio = *ratio, .p = stats::PairedP(log_ratios)};
+  Judge(1, options, tested);
   return tested;
 }
 
@@ -85,17 +91,9 @@ std::optional<Comparison> Compare(const Measured& measured, size_t configuration
 
 void AdjustFamily(std::span<Tested* const> family, const AnalysisOptions& options) {
   std::vector<Tested*> tested;  // those with an interval: the others test nothing
-  std::vector<double> p;
-  for (Tested* const one : family) {
-    if (!one->ratio.low || !one->ratio.high) continue;
-    tested.push_back(one);
-    p.push_back(one->p);
-  }
-  const std::vector<double> adjusted = stats::HolmAdjust(p);
-  for (size_t i = 0; i < tested.size(); ++i) {
-    tested[i]->adjusted_p = adjusted[i];
-    Word(options, *tested[i]);
-  }
+  std::ranges::copy_if(family, std::back_inserter(tested),
+                       [](const Tested* one) { return one->ratio.log_error.has_value(); });
+  for (Tested* const one : tested) Judge(tested.size(), options, *one);
 }
 
 }  // namespace weir::study

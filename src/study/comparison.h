@@ -20,17 +20,18 @@ struct AnalysisOptions {
 };
 
 enum class Told {
-  kHigher,   // significant within its family, and above the margin
+  kHigher,   // the interval leaves 1 out, and the ratio is above the margin
   kLower,    // likewise
-  kSmall,    // significant within its family, but not above the margin
-  kNothing,  // not significant: no difference shown
-  kTooFew,   // no interval: fewer than two pairs
+  kSmall,    // the interval leaves 1 out, but the ratio is not above the margin
+  kNothing,  // the interval holds 1: no difference shown
+  kTooFew,   // no interval: fewer than two pairs, or too few for so many comparisons
 };
 std::string_view ToString(
     Told told);  // "higher", "lower", "small difference", "no difference shown", "too few"
 
-// A ratio with its test. `adjusted_p` is Holm's within the family of all figures that are compared with it;
-// before AdjustFamily it is the ratio's own p-value.
+// A ratio with its test. Its interval is simultaneous with those of its family, all figures that are compared
+// with it, and the finding follows of that interval alone; `adjusted_p` says the same. Before AdjustFamily
+// the ratio is alone in its family.
 struct Tested {
   stats::Ratio ratio;
   double p = 1, adjusted_p = 1;
@@ -56,9 +57,7 @@ std::vector<double> LogRatios(const Measured& measured, size_t configuration, si
 std::optional<Comparison> Compare(const Measured& measured, size_t configuration, size_t against,
                                   const std::string& metric, const AnalysisOptions& options);
 
-// Adjusts the p-values of one family by Holm's method and words each finding anew.
+// Makes the intervals and p-values of one family simultaneous (Bonferroni), and words each finding anew.
 void AdjustFamily(std::span<Tested* const> family, const AnalysisOptions& options);
-
-Told Tell(const stats::Ratio& ratio, double adjusted_p, const AnalysisOptions& options);
 
 }  // namespace weir::study

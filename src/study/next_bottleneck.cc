@@ -5,89 +5,83 @@
 #include <map>
 #include <vector>
 
+#include "base/json.h"
+#include "results/bounds.h"
+
 namespace weir::study {
 namespace {
 
 constexpr const char* kRate = "throughput_images_per_s";
-constexpr const char* kBound = "bound_images_per_s.";
 
-using ByBlock = std::map<int, double>;
+using Counted = std::map<std::string, int64_t>;
 
-double Mean(const ByBlock& values) {
+std::string Commonest(const Counted& words) {
+  const auto most = std::ranges::max_element(words, {}, [](const auto& one) { return one.second; });
+  return most == words.end() ? "" : most->first;
+}
+
+std::string TextOf(const Json& metrics, const char* key) { return GetString(metrics, key).value_or(""); }
+
+std::optional<double> NumberOf(const Json& metrics, const char* key) {
+  const auto found = metrics.find(key);
+  return found != metrics.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+// The rate at which the stage holds back, by the bounds of a trial.
+std::optional<double> BoundIn(const Json& metrics, const std::string& stage) {
+  const auto found = metrics.find("bound_images_per_s");
+  if (found == metrics.end() || !found->is_object()) return std::nullopt;
+  const auto bound = [&](const char* key) { return NumberOf(*found, key); };
+  return results::BoundOf({.read = bound("read"),
+                           .decode = bound("decode"),
+                           .loaders = bound("loaders"),
+                           .infer = bound("infer"),
+                           .in_flight = bound("in_flight"),
+                           .server = bound("server"),
+                           .network = bound("network"),
+                           .print = bound("print"),
+                           .cpu = bound("cpu")},
+                          stage);
+}
+
+double Mean(const std::vector<double>& values) {
   double sum = 0;
-  for (const auto& [block, value] : values) sum += value;
+  for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
-}
-
-// Returns the rate that the link carries, by the bytes of an image on its busier way.
-ByBlock LinkBound(const Measured& measured, size_t index) {
-  const ByBlock rate = measured.ByBlock(index, "link.gbit_per_s");
-  const ByBlock there = measured.ByBlock(index, "link.to_server_bytes");
-  const ByBlock back = measured.ByBlock(index, "link.from_server_bytes");
-  const ByBlock images = measured.ByBlock(index, "images");
-  ByBlock bound;
-  for (const auto& [block, gbit] : rate) {
-    if (!there.contains(block) || !back.contains(block) || !images.contains(block)) continue;
-    const double bytes = std::max(there.at(block), back.at(block)) / images.at(block);
-    if (gbit > 0 && bytes > 0) bound[block] = gbit * 1e9 / 8 / bytes;
-  }
-  return bound;
-}
-
-std::map<std::string, ByBlock> BoundsOf(const Measured& measured, size_t index) {
-  std::map<std::string, ByBlock> bounds;
-  for (const std::string& metric : measured.metrics()) {
-    if (!metric.starts_with(kBound) || metric.ends_with(".pipeline")) continue;
-    ByBlock values = measured.ByBlock(index, metric);
-    if (!values.empty()) bounds[metric.substr(std::string(kBound).size())] = std::move(values);
-  }
-  if (ByBlock link = LinkBound(measured, index); !link.empty()) bounds["network"] = std::move(link);
-  return bounds;
-}
-
-std::optional<stats::Ratio> GainOf(const ByBlock& rates, const ByBlock& bounds, bool overlapped,
-                                   double confidence) {
-  std::vector<double> logs;
-  for (const auto& [block, rate] : rates) {
-    const auto bound = bounds.find(block);
-    if (bound == bounds.end() || !(rate > 0) || !(bound->second > 0)) continue;
-    // A bound is an estimate: one below the measured rate says that nothing is to be gained.
-    const double gain = overlapped ? bound->second / rate : 1 / (1 - std::min(0.999, rate / bound->second));
-    logs.push_back(std::log(std::max(1.0, gain)));
-  }
-  return stats::RatioOfLogs(logs, confidence);
 }
 
 }  // namespace
 
-std::optional<NextBottleneck> FindNextBottleneck(const Configuration& configuration, size_t index,
-                                                 const Measured& measured, const AnalysisOptions& options) {
-  const auto words = measured.Words(index);
-  const auto stages = words.find("bottleneck");
-  if (stages == words.end()) return std::nullopt;
+std::optional<NextBottleneck> FindNextBottleneck(size_t configuration, const Measured& measured,
+                                                 const AnalysisOptions& options) {
+  const std::vector<Measured::Value> trials = measured.TrialsOf(configuration, kRate);
+  Counted stages, nexts;
   NextBottleneck found;
-  for (const auto& [stage, times] : stages->second) {
-    found.of += times;
-    if (times <= found.times) continue;
-    found.stage = stage;
-    found.times = times;
+  for (const Measured::Value& one : trials) {
+    const std::string stage = TextOf(one.played->record.metrics, "bottleneck");
+    if (!stage.empty()) ++stages[stage], ++found.of;
   }
-  const auto bounds = BoundsOf(measured, index);
-  const auto own = bounds.find(found.stage);
-  if (own != bounds.end()) found.bound = Mean(own->second);
-  for (const auto& [stage, values] : bounds) {
-    if (stage == found.stage) continue;
-    const double mean = Mean(values);
-    if (found.next_bound && mean >= *found.next_bound) continue;
-    found.next = stage;
-    found.next_bound = mean;
+  if (stages.empty()) return std::nullopt;
+  found.stage = Commonest(stages);
+  found.times = stages[found.stage];
+  std::vector<double> own, next, logs;
+  for (const Measured::Value& one : trials) {
+    const Json& metrics = one.played->record.metrics;
+    if (TextOf(metrics, "bottleneck") != found.stage) continue;
+    if (const auto bound = BoundIn(metrics, found.stage)) own.push_back(*bound);
+    if (found.contradiction.empty()) found.contradiction = TextOf(metrics, "bottleneck_contradiction");
+    const auto bound = NumberOf(metrics, "bottleneck_next_images_per_s");
+    if (!bound || !(*bound > 0) || !(one.value > 0)) continue;
+    ++nexts[TextOf(metrics, "bottleneck_next")];
+    next.push_back(*bound);
+    // A bound is an estimate: one below the measured rate says that nothing is to be gained.
+    logs.push_back(std::log(std::max(1.0, *bound / one.value)));
   }
-  const ByBlock rates = measured.ByBlock(index, kRate);
-  const bool overlapped = configuration.factors.value("mode", std::string("async")) != "sync";
-  if (!overlapped && own != bounds.end())
-    found.gain = GainOf(rates, own->second, false, options.confidence);
-  else if (overlapped && !found.next.empty())
-    found.gain = GainOf(rates, bounds.at(found.next), true, options.confidence);
+  if (!own.empty()) found.bound = Mean(own);
+  if (std::ssize(next) != found.times) return found;
+  found.next = Commonest(nexts);
+  found.next_bound = Mean(next);
+  found.gain = stats::RatioOfLogs(logs, options.confidence);
   return found;
 }
 

@@ -92,6 +92,13 @@ StudyResult::Variance ToResult(const VarianceTable& table) {
   result.residual_deviation = table.residual_deviation;
   result.normality_p = table.normality_p;
   result.durbin_watson = table.durbin_watson;
+  result.aliased = ConvertAll<StudyResult::AliasedTerm>(table.aliased, [](const AliasedTerm& term) {
+    return StudyResult::AliasedTerm{.factors = term.factors,
+                                    .degrees = term.degrees,
+                                    .own_degrees = term.own_degrees,
+                                    .with = term.with,
+                                    .not_applicable = term.not_applicable};
+  });
   result.terms = ConvertAll<StudyResult::VarianceTerm>(table.terms, [](const VarianceTerm& term) {
     return StudyResult::VarianceTerm{.factors = term.factors,
                                      .degrees = term.degrees,
@@ -139,15 +146,17 @@ StudyResult::Waterfall ToResult(const Waterfall& waterfall) {
   StudyResult::Waterfall result{.left_out = waterfall.left_out};
   if (!waterfall.left_out.empty()) return result;
   result.steps = ConvertAll<StudyResult::WaterfallStep>(waterfall.steps, [](const WaterfallStep& one) {
-    return StudyResult::WaterfallStep{.name = one.name,
-                                      .change = one.change,
-                                      .configuration = one.configuration,
-                                      .blocks = one.blocks,
-                                      .total_ms = one.total,
-                                      .p = one.p,
-                                      .adjusted_p = one.adjusted_p,
-                                      .step = ToMilliseconds(*one.step),
-                                      .by_events = one.by_events};
+    return StudyResult::WaterfallStep{
+        .name = one.name,
+        .change = one.change,
+        .configuration = one.configuration,
+        .blocks = one.blocks,
+        .total_ms = one.total,
+        .p = one.p,
+        .adjusted_p = one.adjusted_p,
+        .step = ToMilliseconds(*one.step),
+        .whole = one.whole ? std::optional(ToMilliseconds(*one.whole)) : std::nullopt,
+        .by_events = one.by_events};
   });
   result.missing = waterfall.missing;
   result.added = ToMilliseconds(*waterfall.added);
@@ -161,7 +170,8 @@ StudyResult::Bottleneck ToResult(const NextBottleneck& one) {
           .bound = one.bound,
           .next = one.next,
           .next_bound = one.next_bound,
-          .gain = ToResult(one.gain)};
+          .gain = ToResult(one.gain),
+          .contradiction = one.contradiction};
 }
 
 StudyResult::Drift ToResult(const StudyDrift& drift) {
@@ -313,8 +323,8 @@ StudyResult::Targets FindTargets(const Targets& targets, const Configuration& co
   const auto of_a_million = [&](double images_per_s) { return *price / (3600 * images_per_s) * 1e6; };
   result.price_per_hour = *price;
   result.price_per_million_images = of_a_million(rate->mean);
-  if (rate->low && *rate->low > 0)
-    result.price_interval = {.low = of_a_million(*rate->high), .high = of_a_million(*rate->low)};
+  if (rate->high) result.price_interval = {.low = of_a_million(*rate->high), .high = {}};
+  if (rate->low && *rate->low > 0) result.price_interval->high = of_a_million(*rate->low);
   return result;
 }
 

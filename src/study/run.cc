@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -114,6 +115,18 @@ PlayedTrials Skipped(const Design& design, const Trial& trial, const std::string
   return played;
 }
 
+// A journal without a trial is what a command left that was refused before it played any: a new study takes
+// its place.
+Result<record::Journal::Opened> OpenJournal(const std::string& path, Begin begin) {
+  {
+    auto opened = TRY(record::Journal::Open(path));
+    if (begin != Begin::kNew || opened.contents.entries.size() != 1) return opened;
+  }
+  std::error_code ignored;
+  std::filesystem::remove(path, ignored);
+  return record::Journal::Open(path);
+}
+
 }  // namespace
 
 Status CheckSame(const Header& before, const Header& now) {
@@ -130,7 +143,7 @@ Status CheckSame(const Header& before, const Header& now) {
 }
 
 Result<Opened> OpenStudy(const std::string& path, const Header& header, Begin begin) {
-  auto opened = TRY(record::Journal::Open(path));
+  auto opened = TRY(OpenJournal(path, begin));
   Opened study{.journal = std::move(opened.journal), .so_far = {.header = header}};
   if (opened.contents.entries.empty()) {  // new, or killed before its first line
     TRY_STATUS(study.journal.Append(ToJson(header)));

@@ -86,6 +86,16 @@ TEST_F(RunTest, PlaysTheDesignInItsOrder) {
   EXPECT_EQ(Read().played[3].trial.seed, design_.trials[3].seed);
 }
 
+TEST_F(RunTest, BeginsAnewInTheJournalOfACommandThatPlayedNothing) {
+  ASSERT_TRUE(OpenStudy(path(), header_, Begin::kNew));
+  header_.study["corrected"] = true;
+  ASSERT_TRUE(OpenStudy(path(), header_, Begin::kNew));
+  ASSERT_TRUE(Play([](const Trial& trial) { return Fine(trial); }));
+  EXPECT_EQ(Read().header.study, header_.study);
+  ExpectWhole();
+  EXPECT_FALSE(OpenStudy(path(), header_, Begin::kNew)) << "now there are trials";
+}
+
 TEST_F(RunTest, TriesAFailedTrialOnceMoreAndKeepsBothTries) {
   const std::string bad = design_.trials[2].id, hopeless = design_.trials[4].id;
   std::map<std::string, int> calls;

@@ -31,26 +31,11 @@ std::optional<results::Figures> FiguresOf(const std::vector<double>& values, con
   return summary && median ? std::optional(ToFigures(*summary, *median)) : std::nullopt;
 }
 
-// Returns the p-value of equal means: 1 less the confidence at which Welch's interval just touches 1.
-double UnpairedP(const std::vector<double>& now, const std::vector<double>& before) {
-  double excludes = 0, holds = 1;  // confidences between which it begins to hold 1
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (excludes + holds) / 2;
-    if (middle <= 0 || middle >= 1) break;
-    const auto ratio = stats::UnpairedRatio(now, before, middle);
-    if (!ratio || !ratio->low || !ratio->high) return 1;
-    (*ratio->low > 1 || *ratio->high < 1 ? excludes : holds) = middle;
-  }
-  return 1 - excludes;
-}
-
 std::optional<Tested> TestUnpaired(const std::vector<double>& now, const std::vector<double>& before,
                                    const AnalysisOptions& options) {
   const auto ratio = stats::UnpairedRatio(now, before, options.confidence);
   if (!ratio) return std::nullopt;
-  Tested tested{.ratio = *ratio};
-  if (ratio->low && ratio->high) tested.p = UnpairedP(now, before);
-  return tested;
+  return Tested{.ratio = *ratio, .p = stats::RatioP(*ratio)};
 }
 
 // Adjusts the tests as one family. Each belongs to the configuration of its index.

@@ -24,6 +24,7 @@ struct Column {
   std::string name;
   std::vector<int> levels;
   int count = 0;
+  bool is_lacking = false;  // some of its configurations do not have it
 };
 
 struct Data {
@@ -47,7 +48,9 @@ Column MakeColumn(std::string name, const Data& data, KeyOf key_of) {
   Column column{.name = std::move(name)};
   std::map<std::string, int> numbers;
   for (const Measured::Value& one : data.values) {
-    const auto [known, is_new] = numbers.try_emplace(key_of(one), column.count);
+    const std::string key = key_of(one);
+    column.is_lacking |= key.empty();
+    const auto [known, is_new] = numbers.try_emplace(key, column.count);
     column.count += is_new;
     column.levels.push_back(known->second);
   }
@@ -100,6 +103,41 @@ double Variance(const std::vector<double>& values) {
   for (const double value : values) mean += value / static_cast<double>(values.size());
   for (const double value : values) squares += (value - mean) * (value - mean);
   return squares / static_cast<double>(values.size());
+}
+
+// The levels of the factors in each configuration that was met, without the block: repeats tell no factors
+// apart.
+std::vector<stats::FactorLevels> LevelsMet(const std::vector<Column>& columns, size_t rows) {
+  std::set<std::vector<int>> met;
+  for (size_t row = 0; row < rows; ++row) {
+    std::vector<int> levels;
+    for (size_t i = 1; i < columns.size(); ++i) levels.push_back(columns[i].levels[row]);
+    met.insert(std::move(levels));
+  }
+  std::vector<stats::FactorLevels> by_factor(columns.size() - 1);
+  for (const std::vector<int>& levels : met) {
+    for (size_t i = 0; i < levels.size(); ++i) by_factor[i].push_back(levels[i]);
+  }
+  return by_factor;
+}
+
+// columns[0] is the block.
+void AddAliases(const std::vector<Column>& columns, const IndexPairs& interactions, size_t rows,
+                VarianceTable& table) {
+  IndexPairs pairs;
+  for (const auto& [a, b] : interactions) pairs.emplace_back(a - 1, b - 1);
+  const auto levels = LevelsMet(columns, rows);
+  for (const stats::AnovaAlias& alias : stats::FindAliases(levels, pairs)) {
+    AliasedTerm term{.degrees = alias.degrees, .own_degrees = alias.own_degrees};
+    const auto lacks = [&](size_t factor) {
+      const Column& column = columns[factor + 1];
+      if (column.is_lacking) term.not_applicable.push_back(column.name);
+      return column.name;
+    };
+    for (const size_t factor : alias.factors) term.factors.push_back(lacks(factor));
+    for (const size_t factor : alias.with) term.with.push_back(lacks(factor));
+    table.aliased.push_back(std::move(term));
+  }
 }
 
 void AddTerms(const stats::Anova& anova, const std::vector<Column>& columns, VarianceTable& table) {
@@ -169,6 +207,7 @@ VarianceTable AnalyseObjective(const Design& design, const Measured& measured, c
     return table;
   }
   AddTerms(*anova, columns, table);
+  AddAliases(columns, interactions, data.logs.size(), table);
   table.residual_degrees = anova->residual_degrees;
   table.residual_deviation = std::expm1(std::sqrt(variance));
   table.normality_p = anova->normality_p;

@@ -21,12 +21,22 @@ struct VarianceTerm {
   double share = 0;       // of the sum of squares of all terms and the residuals
 };
 
+// A term that cannot be told apart from others in part or in whole: where a factor is "not applicable", that
+// says the same as the factor by which it is not.
+struct AliasedTerm {
+  std::vector<std::string> factors;
+  int64_t degrees = 0, own_degrees = 0;     // with all others in the model, and by its levels
+  std::vector<std::string> with;            // the factors that it cannot be told from
+  std::vector<std::string> not_applicable;  // those of `factors` and `with` that some configurations lack
+};
+
 // The table for the logarithm of the metric, over all trials that count, in the order in which they were
 // played.
 struct VarianceTable {
   std::string metric;
   int64_t trials = 0;
   std::vector<VarianceTerm> terms;
+  std::vector<AliasedTerm> aliased;
   int64_t residual_degrees = 0;
   std::optional<double> residual_deviation;  // relative: exp of the residuals' standard deviation, less 1
   std::optional<double> normality_p, durbin_watson;

@@ -231,32 +231,33 @@ std::optional<Waterfall> FindWaterfall(const Design& design, const Measured& mea
     waterfall.left_out = "no block has a trial of every step that counts";
     return waterfall;
   }
-  std::vector<double> p;
+  const size_t family = times.size();  // the differences, and the sum of them
+  const double confidence = stats::SimultaneousConfidence(options.confidence, family);
+  const auto differences = [&](size_t to, size_t from) {
+    std::vector<double> values;
+    for (const int block : blocks) values.push_back(times[to].at(block) - times[from].at(block));
+    return values;
+  };
   for (size_t i = 0; i < times.size(); ++i) {
-    std::vector<double> differences;
-    double total = 0;
-    for (const int block : blocks) {
-      differences.push_back(times[i].at(block) - (i == 0 ? 0 : times[i - 1].at(block)));
-      total += times[i].at(block) / static_cast<double>(blocks.size());
-    }
+    std::vector<double> whole;
+    for (const int block : blocks) whole.push_back(times[i].at(block));
     WaterfallStep step{.name = planned[i].name,
                        .change = planned[i].change,
                        .configuration = planned[i].configuration,
                        .blocks = std::ssize(blocks),
-                       .total = total,
-                       .step = stats::Summarise(differences, options.confidence)};
+                       .whole = stats::Summarise(whole, options.confidence)};
+    step.total = step.whole->mean;
+    step.step = step.whole;
     // Differences are tested as they are: a step may add nothing, or take time away.
     if (i > 0) {
-      step.p = stats::PairedP(differences);
-      p.push_back(step.p);
+      const std::vector<double> adds = differences(i, i - 1);
+      step.step = stats::Summarise(adds, confidence);
+      step.p = stats::PairedP(adds);
+      step.adjusted_p = stats::SimultaneousP(step.p, family);
     }
     waterfall.steps.push_back(std::move(step));
   }
-  const std::vector<double> adjusted = stats::HolmAdjust(p);
-  for (size_t i = 0; i < adjusted.size(); ++i) waterfall.steps[i + 1].adjusted_p = adjusted[i];
-  std::vector<double> added;
-  for (const int block : blocks) added.push_back(times.back().at(block) - times[0].at(block));
-  waterfall.added = stats::Summarise(added, options.confidence);
+  waterfall.added = stats::Summarise(differences(times.size() - 1, 0), confidence);
   SplitFirst(waterfall, DeviceParts(measured, planned[0].configuration, blocks), blocks, times[0],
              options.confidence);
   return waterfall;

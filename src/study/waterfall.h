@@ -32,12 +32,15 @@ struct WaterfallStep {
   std::string name, change;
   size_t configuration = 0;
   int64_t blocks = 0;
-  double total = 0;                    // mean time up to this step
-  std::optional<stats::Summary> step;  // of the differences to the step before; of the first its own time
+  double total = 0;                     // mean time up to this step
+  std::optional<stats::Summary> whole;  // that time by itself, with its own interval; absent by events
+  // Of the differences to the step before; of the first its own time. The intervals of all differences, and
+  // of what all of them add, are simultaneous.
+  std::optional<stats::Summary> step;
   // Whether it is a part of the first trial's time by the events of an accelerator. It is no comparison, and
   // has no p.
   bool by_events = false;
-  double p = 1, adjusted_p = 1;  // of no difference, by Holm over the steps
+  double p = 1, adjusted_p = 1;  // of no difference; adjusted as the intervals are
 };
 
 struct Waterfall {

@@ -137,6 +137,11 @@ TEST(FindWaterfall, PutsTheEventsOfADeviceBeforeTheFirstStep) {
   EXPECT_NEAR(waterfall->steps[3].step->mean, plain->steps[0].total - 0.8, 1e-9);
   EXPECT_NEAR(waterfall->steps[3].total, plain->steps[0].total, 1e-9);
   EXPECT_NEAR(waterfall->added->mean, plain->added->mean, 1e-9);
+  // The whole time has an interval of its own, and is no sum of the steps' intervals.
+  const WaterfallStep& last = waterfall->steps.back();
+  ASSERT_TRUE(last.whole && last.whole->low);
+  EXPECT_NEAR(last.whole->mean, last.total, 1e-12);
+  EXPECT_LT(*last.whole->low, last.total);
 }
 
 TEST(FindWaterfall, IsNoPartOfEffectsAndRanking) {

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "oip/server_account.h"
 #include "results/bottleneck.h"
 #include "results/provenance.h"
 #include "results/thresholds.h"
@@ -18,6 +20,8 @@ using results::LoadResult;
 using results::Resources;
 using results::RunResult;
 using results::TrialMetrics;
+
+constexpr double kAnyNumber = 1e9;  // of requests on their way
 
 double MeanOf(const std::optional<results::Range>& range) { return range ? range->mean : 0.0; }
 
@@ -160,6 +164,19 @@ void AddServer(const Resources& own, const Setting& setting, TrialMetrics& metri
   metrics.server_resources = own;
 }
 
+// The client's processes and, where there is a server, its container or its processes.
+void AddMemory(const std::optional<Resources>& server, const Setting& setting, TrialMetrics& metrics) {
+  metrics.memory = metrics.resources->process_memory_bytes;
+  if (!metrics.memory || setting.architecture == Architecture::kInProcess) return;
+  const auto of_server = !server                          ? std::nullopt
+                         : server->container_memory_bytes ? server->container_memory_bytes
+                                                          : server->process_memory_bytes;
+  if (!of_server) return metrics.memory.reset();
+  metrics.memory->mean += of_server->mean;
+  metrics.memory->min += of_server->min;
+  metrics.memory->max += of_server->max;
+}
+
 void AddLink(const Observation::Link& link, TrialMetrics& metrics) {
   metrics.link = {.to_server_bytes = link.to_server,
                   .from_server_bytes = link.from_server,
@@ -178,45 +195,33 @@ void AddServers(const Observation& seen, const Setting& setting, int64_t moved, 
   metrics.servers->retried = moved;
 }
 
-// Share of the time that was measured, in which the busier direction of the link was full.
-double LinkBusy(const Observation& seen, double sending_s) {
-  if (!seen.link || seen.link->gbit_per_s <= 0 || sending_s <= 0) return 0;
-  const auto bytes = static_cast<double>(std::max(seen.link->to_server, seen.link->from_server));
-  return std::min(1.0, bytes * 8e-9 / seen.link->gbit_per_s / sending_s);
-}
-
-double RecogniserBusy(const TrialMetrics& metrics, const Setting& setting) {
-  const Resources& resources = *metrics.resources;
-  if (resources.gpu_percent) return MeanOf(resources.gpu_percent) / 100;
-  const double threads = setting.threads > 0 ? setting.threads : metrics.machine_cpus;
-  return threads > 0 ? MeanOf(resources.recogniser_cpu) / threads : 0;
-}
-
-bool IsOverlapped(const Setting& setting) {
-  if (setting.mode == Mode::kSync) return false;
-  return std::holds_alternative<ClosedLoad>(setting.load) ? setting.in_flight.value_or(1) > 1
-                                                          : setting.in_flight.value_or(2) > 1;
-}
-
 void PutBottleneck(const results::Bottleneck& bottleneck, TrialMetrics& metrics) {
   metrics.bottleneck = bottleneck.stage;
   metrics.bottleneck_share = bottleneck.share;
+  if (!bottleneck.next_images_per_s) return;
+  metrics.bottleneck_next = bottleneck.next;
+  metrics.bottleneck_next_images_per_s = bottleneck.next_images_per_s;
 }
 
-// The application names the bottleneck on its own side; of what lies behind its client it only knows that it
-// is there.
-void AddBottleneck(const std::optional<results::Bottleneck>& named, const Setting& setting,
-                   const Observation& seen, double sending_s, TrialMetrics& metrics) {
-  if (named && named->stage != "server" && !named->stage.empty()) return PutBottleneck(*named, metrics);
-  if (setting.architecture == Architecture::kInProcess) return;
-  const double cores = metrics.machine_cpus;
-  const double busy = cores > 0 ? MeanOf(metrics.resources->client_cpu) / cores : 0;
-  const double stolen = metrics.resources->steal_percent.value_or(0) / 100;  // wanted, and not given
-  PutBottleneck(FindBottleneck(results::Busy{.link = LinkBusy(seen, sending_s),
-                                             .recogniser = RecogniserBusy(metrics, setting),
-                                             .cores = std::min(1.0, busy + stolen),
-                                             .overlapped = IsOverlapped(setting)}),
-                metrics);
+// In a study the engine has one name, wherever it computes.
+std::string InStudy(const std::string& stage) { return stage == "server" ? "infer" : stage; }
+
+void FindTrialBottleneck(const results::Costs& costs, TrialMetrics& metrics) {
+  results::Bounds bounds = FindBounds(costs);
+  if (auto found = FindBottleneck(costs)) {
+    const std::string contradiction =
+        Contradiction(bounds, found->stage, metrics.throughput_images_per_s.value_or(0));
+    if (!contradiction.empty()) {
+      metrics.bottleneck_contradiction = contradiction;
+      found->next_images_per_s.reset();
+    }
+    const bool is_known = !costs.remote || costs.server;
+    if (is_known) found->stage = InStudy(found->stage);
+    found->next = InStudy(found->next);
+    PutBottleneck(*found, metrics);
+  }
+  if (costs.remote) bounds.infer = std::exchange(bounds.server, std::nullopt);
+  metrics.bounds = bounds;
 }
 
 // Why Table 2 has holes.
@@ -243,8 +248,10 @@ void AddAbsences(const Setting& setting, const Observation& seen, TrialMetrics& 
 // The parts that both clients tell in forms of their own.
 struct ClientSide {
   std::optional<Resources> server;
-  std::optional<results::Bottleneck> bottleneck;
-  double sending_s = 0;
+  std::optional<results::Bottleneck> bottleneck;  // that it names itself, without costs
+  std::optional<results::Costs> costs;            // as the client sees them
+  double requests = 0, rows_per_request = 1;
+  double sending_s = 0;  // with the warm-up, as the link saw it
   double usable_cpus = 0;
   int64_t moved = 0;  // calls that were sent again to another server
 };
@@ -259,11 +266,31 @@ Result<ClientSide> ReadRun(const RunResult& result, Outcome& outcome) {
   if (!result.throughput_images_per_s)
     return Fail(ErrorCode::kCorrupt, "the application told of no throughput");
   TakeRun(result, outcome.metrics);
+  const auto rows = static_cast<double>(std::max<int64_t>(1, result.batch));
   return ClientSide{.server = result.server_resources,
                     .bottleneck = result.bottleneck,
+                    .costs = result.costs,
+                    .requests = std::ceil(static_cast<double>(result.images) / rows),
+                    .rows_per_request = rows,
                     .sending_s = result.wall_s,
                     .usable_cpus = TRY(UsableCpusOf(result.provenance)),
                     .moved = result.servers ? result.servers->retried : 0};
+}
+
+// A load generator keeps its slots full, so what it waits for are round trips; at a rate any number of them.
+results::Costs CostsOf(const LoadResult::Level& level, double rows, double cores) {
+  const auto answered = static_cast<double>(level.answered);
+  results::Costs costs{.images = answered * rows,
+                       .wall_s = level.measured_s,
+                       .cores = cores,
+                       .loaders = 0,
+                       .remote = true,
+                       .in_flight = static_cast<int>(level.concurrency.value_or(0)),
+                       .round_trip_s = 1e-3 * answered * level.service.mean.value_or(0),
+                       .held_back_s = level.measured_s,
+                       .other_cpu_s = 1e-6 * answered * level.client_cpu_us_per_request.value_or(0)};
+  if (level.request_rate && *level.request_rate > 0) costs.rate_limit_s = answered / *level.request_rate;
+  return costs;
 }
 
 Result<ClientSide> ReadLoad(const LoadResult& result, const Setting& setting, Outcome& outcome) {
@@ -280,10 +307,17 @@ Result<ClientSide> ReadLoad(const LoadResult& result, const Setting& setting, Ou
   // The link carried the warm-up too.
   double sending_s = level.measured_s;
   for (const LoadResult::Run& run : level.runs) sending_s += run.warm_up_s.value_or(0);
+  const double cpus = TRY(UsableCpusOf(result.provenance));
+  const auto rows = static_cast<double>(std::max<int64_t>(1, result.batch));
   return ClientSide{.server = level.server_resources,
                     .bottleneck = {},
+                    .costs = setting.architecture == Architecture::kInProcess
+                                 ? std::nullopt
+                                 : std::optional(CostsOf(level, rows, cpus)),
+                    .requests = static_cast<double>(level.answered),
+                    .rows_per_request = rows,
                     .sending_s = sending_s,
-                    .usable_cpus = TRY(UsableCpusOf(result.provenance)),
+                    .usable_cpus = cpus,
                     .moved = level.servers ? level.servers->retried : 0};
 }
 
@@ -325,6 +359,74 @@ Result<ClientSide> ReadWatch(const results::WatchResult& result, Outcome& outcom
                     .usable_cpus = TRY(UsableCpusOf(result.provenance))};
 }
 
+bool ServerIsHere(const Setting& setting, const Observation& seen) {
+  return setting.architecture != Architecture::kInProcess && !seen.there && seen.there_absent.empty() &&
+         (!setting.server || setting.server->url.empty());
+}
+
+// Adds what the trial knows of the link: its capacity, its bytes and its delay. A server here is behind none
+// but the one that the trial made.
+void AddLinkCosts(const Setting& setting, const Observation& seen, const ClientSide& client,
+                  results::Costs& costs) {
+  if (seen.link && seen.link->gbit_per_s > 0 && client.sending_s > 0) {
+    const auto bytes = static_cast<double>(std::max(seen.link->to_server, seen.link->from_server));
+    costs.link_s = bytes * 8e-9 / seen.link->gbit_per_s * costs.wall_s / client.sending_s;
+  } else if (ServerIsHere(setting, seen)) {
+    costs.link_s = 0;
+  }
+  costs.link_delay_s = 2 * Seconds(setting.network.delay) * client.requests;
+}
+
+double ServerCores(const Setting& setting, double machine_cpus) {
+  if (setting.limits.serve) return *setting.limits.serve;
+  return setting.server_cpus.empty() ? machine_cpus : static_cast<double>(setting.server_cpus.size());
+}
+
+// Adds the server's own account, its CPU time where it takes it from the same cores, and what others took.
+void AddServerCosts(const Setting& setting, const Observation& seen, const ClientSide& client,
+                    const TrialMetrics& metrics, results::Costs& costs) {
+  const Resources& resources = *metrics.resources;
+  const bool here = ServerIsHere(setting, seen);
+  const auto cpu =
+      resources.recogniser_cpu ? std::optional(resources.recogniser_cpu->mean * costs.wall_s) : std::nullopt;
+  if (const auto& told = metrics.server) {
+    const double s = 1e-3 * client.requests;
+    results::ServerAccount account{
+        .requests = client.requests,
+        .queue_s = s * told->queue,
+        .input_s = s * told->compute_input,
+        .infer_s = s * told->compute_infer,
+        .output_s = s * told->compute_output,
+        .rows_per_batch = metrics.server_mean_batch.value_or(told->rows_per_batch.value_or(0)),
+        .rows_per_request = client.rows_per_request,
+        .cpu_s = cpu,
+        .cores = here ? ServerCores(setting, metrics.machine_cpus) : 0};
+    const double in_flight = costs.in_flight > 0 ? costs.in_flight : kAnyNumber;
+    if (seen.served)
+      oip::AddConfigured(*seen.served, setting.servers, in_flight * client.rows_per_request, account);
+    costs.server = results::CostsOf(account);
+  }
+  if (here && setting.server_cpus.empty() && cpu) costs.server_cpu_s = *cpu;
+  if (!resources.client_cpu) return;
+  const double stolen = resources.steal_percent.value_or(0) / 100 * costs.cores;  // wanted, and not given
+  costs.foreign_cpu_s =
+      std::max(0.0, (resources.client_cpu->mean + stolen) * costs.wall_s - results::CpuSum(costs));
+}
+
+void AddBottleneck(const ClientSide& client, const Setting& setting, const Observation& seen,
+                   TrialMetrics& metrics) {
+  if (!client.costs) {
+    if (client.bottleneck && !client.bottleneck->stage.empty()) PutBottleneck(*client.bottleneck, metrics);
+    return;
+  }
+  results::Costs costs = *client.costs;
+  if (costs.remote) {
+    AddLinkCosts(setting, seen, client, costs);
+    AddServerCosts(setting, seen, client, metrics, costs);
+  }
+  FindTrialBottleneck(costs, metrics);
+}
+
 Result<ClientSide> ReadClient(const ClientResult& result, const Setting& setting, Outcome& outcome) {
   if (const auto* run = std::get_if<RunResult>(&result)) return ReadRun(*run, outcome);
   if (const auto* watch = std::get_if<results::WatchResult>(&result)) return ReadWatch(*watch, outcome);
@@ -348,6 +450,7 @@ Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, 
     if (!client.server) client.server.emplace();
     client.server->Update(*seen.there);
   }
+  AddMemory(client.server, setting, metrics);
   if (client.server) AddServer(*client.server, setting, metrics);
   if (const auto* run = std::get_if<RunResult>(&result))
     outcome.verdict = JudgeMachine(run->resources, metrics, seen);
@@ -356,7 +459,7 @@ Result<Outcome> MakeOutcome(const ClientResult& result, const Setting& setting, 
   if (seen.link) AddLink(*seen.link, metrics);
   AddServers(seen, setting, client.moved, metrics);
   if (seen.beside) AddPhases(*seen.beside, outcome);
-  AddBottleneck(client.bottleneck, setting, seen, client.sending_s, metrics);
+  AddBottleneck(client, setting, seen, metrics);
   if (seen.answers_differ) {
     metrics.answers_compared = seen.answers;
     metrics.answers_differ = seen.answers_differ;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "infer/endpoint.h"
 #include "results/trial_result.h"
 #include "results/watch_result.h"
 #include "trial/setting.h"
@@ -37,6 +38,7 @@ struct Observation {
   // lived.
   std::vector<std::string> server_urls;
   std::vector<int64_t> server_answers;
+  std::optional<infer::ModelInfo> served;               // the model as the first of the servers describes it
   std::optional<results::TrialMetrics::Beside> beside;  // other phases that ran while the client did
   std::optional<int64_t> answers_differ;  // from the reference's; nothing where they were not compared
   int64_t answers = 0;                    // that were compared

@@ -28,9 +28,36 @@ RunResult MadeRun() {
   result.resources.client_cpu = Range{1, 1, 1};
   result.resources.steal_percent = 0.1;
   result.resources.wall_s = 2;
-  result.bottleneck = results::Bottleneck{.stage = "decode", .share = 0.9};
+  result.batch = 10;
+  // One thread decodes for 1.9 of 2 s, an accelerator computes for 1.
+  result.costs = results::Costs{.images = 1000,
+                                .wall_s = 2,
+                                .cores = 2,
+                                .load_cpu_s = 1.9,
+                                .engine_busy_s = 1,
+                                .in_flight = 2,
+                                .round_trip_s = 1.2};
   result.accuracy = RunResult::Accuracy{.top1 = 0.5};
   result.provenance = MadeProvenance();
+  return result;
+}
+
+// A model of which its server tells the instances and the CPU threads of its engine.
+infer::ModelInfo Served(const char* instances, const char* threads) {
+  return {.parameters = {{"instances_in_force", instances}, {"threads_in_force", threads}}};
+}
+
+// The same before a server with 4 batches on their way all the time, of which it computes 10 ms each.
+RunResult RemoteRun() {
+  RunResult result = MadeRun();
+  result.engine.server_ms = RunResult::ServerTimes{.queue = 0, .compute_infer = 10};
+  result.engine.server_mean_batch = 10;
+  result.costs->remote = true;
+  result.costs->load_cpu_s = 0.1;
+  result.costs->engine_busy_s = 0;
+  result.costs->in_flight = 4;
+  result.costs->round_trip_s = 7.9;
+  result.costs->held_back_s = 1.9;
   return result;
 }
 
@@ -55,6 +82,9 @@ TEST(MakeOutcome, TakesTheApplicationsOwnBottleneck) {
   const auto outcome = MakeOutcome(MadeRun(), {}, {});
   ASSERT_TRUE(outcome) << outcome.error().message;
   EXPECT_EQ(outcome->metrics.bottleneck, "decode");
+  EXPECT_EQ(outcome->metrics.bottleneck_next, "infer");
+  EXPECT_NEAR(*outcome->metrics.bottleneck_next_images_per_s, 1000, 1e-9);
+  EXPECT_NEAR(*outcome->metrics.bounds->decode, 1000 / 1.9, 1e-9);
   EXPECT_EQ(outcome->metrics.stages_ms->infer, 7.5);
   EXPECT_EQ(outcome->verdict.standing, Standing::kValid);
   EXPECT_THAT(*outcome->metrics.absent.resources->gpu_percent, HasSubstr("no accelerator"));
@@ -122,8 +152,7 @@ TEST(MakeOutcome, SuspectsWhatOthersTookOfTheCores) {
 }
 
 TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
-  RunResult result = MadeRun();
-  result.bottleneck->stage = "server";
+  RunResult result = RemoteRun();
   const Setting setting{.architecture = Architecture::kMicroservice};
   Resources& server = result.server_resources.emplace();
   server.app_cpu = Range{.mean = 1.9, .max = 2, .min = 1};
@@ -133,17 +162,63 @@ TEST(MakeOutcome, PutsTheServersSideBesideTheClients) {
   EXPECT_EQ(outcome->metrics.resources->recogniser_cpu->mean, 1.9);
   EXPECT_EQ(outcome->metrics.resources->server_cpu->mean, 1.5);
   EXPECT_EQ(outcome->metrics.resources->container_memory_bytes->max, 8);
-  EXPECT_EQ(outcome->metrics.bottleneck, "infer");  // 1.9 of 2 cores
+  ASSERT_TRUE(outcome->metrics.memory == std::nullopt) << "the client tells nothing of its own";
+  EXPECT_EQ(outcome->metrics.bottleneck,
+            "cpu");  // 1.9 of 2 cores, and what of it is the engine's is not known
+  EXPECT_FALSE(outcome->metrics.bottleneck_next_images_per_s);
+  const Observation cpu_engine{.served = Served("1", "2")};
+  const auto told = MakeOutcome(result, setting, cpu_engine);
+  EXPECT_EQ(told->metrics.bottleneck, "infer");
+  EXPECT_NEAR(*told->metrics.bounds->infer, 1000 / 1.9, 1e-9);
+  EXPECT_FALSE(told->metrics.bounds->server);
+}
+
+TEST(MakeOutcome, CountsTheMemoryOfClientAndServerAndNotTheMachines) {
+  RunResult result = MadeRun();
+  result.resources.process_memory_bytes = Range{.mean = 10, .max = 20, .min = 5};
+  result.resources.host_memory_bytes = Range{.mean = 1e9, .max = 1e9, .min = 1e9};
+  EXPECT_EQ(MakeOutcome(result, {}, {})->metrics.memory->max, 20);
+  const Setting setting{.architecture = Architecture::kMicroservice};
+  EXPECT_FALSE(MakeOutcome(result, setting, {})->metrics.memory) << "the server's is not known";
+  result.server_resources.emplace().process_memory_bytes = Range{.mean = 7, .max = 8, .min = 6};
+  EXPECT_EQ(MakeOutcome(result, setting, {})->metrics.memory->max, 28);
+  result.server_resources->container_memory_bytes = Range{.mean = 70, .max = 80, .min = 60};
+  EXPECT_EQ(MakeOutcome(result, setting, {})->metrics.memory->max, 100);
 }
 
 TEST(MakeOutcome, FindsAFullLink) {
-  RunResult result = MadeRun();
-  result.bottleneck->stage = "server";
+  const RunResult result = RemoteRun();
   const Setting setting{.architecture = Architecture::kDistributed};
   // 1.2 GB in 2 s of 5 Gbit/s
-  const auto outcome = MakeOutcome(result, setting, {.link = Observation::Link{1'200'000'000, 1000, 5}});
+  Observation seen{.link = Observation::Link{1'200'000'000, 1000, 5}};
+  const auto outcome = MakeOutcome(result, setting, seen);
   EXPECT_EQ(outcome->metrics.bottleneck, "network");
   EXPECT_NEAR(*outcome->metrics.bottleneck_share, 0.96, 1e-9);
+  EXPECT_FALSE(outcome->metrics.bottleneck_next_images_per_s) << "the server tells no instances";
+  // 100 batches of 10 ms on two instances of an accelerator: 0.5 s, which is more than the depth needs.
+  seen.served = Served("2", "0");
+  const auto told = MakeOutcome(result, setting, seen);
+  EXPECT_EQ(told->metrics.bottleneck_next, "infer");
+  EXPECT_NEAR(*told->metrics.bottleneck_next_images_per_s, 2000, 1e-9);
+  EXPECT_NEAR(*told->metrics.bounds->network, 1000 / 1.92, 1e-9);
+  EXPECT_FALSE(told->metrics.bottleneck_contradiction);
+}
+
+TEST(MakeOutcome, ALoadGeneratorsLinkIsRelievedByTheServersOwnTimesToo) {
+  LoadResult result = MadeLoad();
+  LoadResult::Level& level = result.levels[0];
+  level.concurrency = 4;
+  level.service.mean = 390;  // 4 in flight over 10 a second
+  level.server = LoadResult::ServerTimes{.queue = 1, .compute_infer = 40, .rows_per_batch = 8};
+  result.batch = 8;
+  const Setting setting{.architecture = Architecture::kDistributed, .load = ClosedLoad{}};
+  // 30 requests in 3 s took 0.29 GB of 0.8 Gbit/s.
+  const Observation seen{.link = Observation::Link{290'000'000, 1000, 0.8}, .served = Served("1", "0")};
+  const auto outcome = MakeOutcome(result, setting, seen);
+  EXPECT_EQ(outcome->metrics.bottleneck, "network");
+  EXPECT_EQ(outcome->metrics.bottleneck_next, "infer");
+  EXPECT_NEAR(*outcome->metrics.bottleneck_next_images_per_s, 200, 1e-9);  // 8 in 40 ms
+  EXPECT_NEAR(*outcome->metrics.bounds->network, 240 / 2.9, 1e-9);
 }
 
 TEST(MakeOutcome, TellsHowOftenAndHowLateTheRateOfAVaryingLinkWasSet) {
@@ -170,7 +245,7 @@ TEST(MakeOutcome, ReadsTheClaimThatWasAskedFor) {
 }
 
 TEST(MakeOutcome, TakesTheServersNodeFromItsOwnMonitor) {
-  RunResult result = MadeRun();
+  RunResult result = RemoteRun();
   Resources& server = result.server_resources.emplace();
   server.app_cpu = Range{.mean = 9};
   server.gpu_percent = Range{.mean = 50};

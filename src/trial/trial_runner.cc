@@ -302,6 +302,16 @@ Result<std::vector<int64_t>> TrialRunner::CountAtServers(const RunningServer& se
   return answers;
 }
 
+// The model as its server describes it; nothing where it tells nothing.
+std::optional<infer::ModelInfo> TrialRunner::DescriptionOf(const RunningServer& server) {
+  const auto url = oip::ParseModelUrl(server.model_url);
+  if (!url) return std::nullopt;
+  const auto client = oip::MakeClient(url->server, {}, clock_);
+  if (!client) return std::nullopt;
+  auto info = (*client)->Info(url->model, url->version);
+  return info ? std::optional(*std::move(info)) : std::nullopt;
+}
+
 Result<std::unique_ptr<PhasesBeside>> TrialRunner::StartPhases(const Setting& setting,
                                                                const std::optional<DataSet>& data,
                                                                uint64_t seed) {
@@ -371,6 +381,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
     TRY_STATUS(CheckSome(setting, places, reference != nullptr ? reference->file : setting.model));
   const std::vector<std::string> arguments = ClientArguments(setting, length, places);
   const auto before = server ? TRY(CountAtServers(*server, model.name)) : std::vector<int64_t>();
+  const auto served = server ? DescriptionOf(*server) : std::nullopt;
   std::unique_ptr<CpuLimit> serve_limit;
   if (server && setting.limits.serve) {
     serve_limit = TRY(CpuLimit::Make("serve", *setting.limits.serve));
@@ -390,6 +401,7 @@ Result<results::TrialResult> TrialRunner::Play(const study::Trial& trial) {
     else
       ran->seen.responses_absent = responses.error().message;
   }
+  if (ran) ran->seen.served = served;
   if (phases) {
     auto beside = phases->Stop();
     if (ran && !beside) ran = std::unexpected(beside.error());

@@ -91,6 +91,7 @@ class TrialRunner {
   Status CheckAnswers(const Reference& reference, const Setting& setting, ClientRun& ran) const;
   Status TakeDown(RunningServer server, Result<ClientRun>& ran);
   Result<std::vector<int64_t>> CountAtServers(const RunningServer& server, const std::string& model);
+  std::optional<infer::ModelInfo> DescriptionOf(const RunningServer& server);
   // The phases of the setting, started; nothing where it has none. kInvalidArgument without data.
   Result<std::unique_ptr<PhasesBeside>> StartPhases(const Setting& setting,
                                                     const std::optional<DataSet>& data, uint64_t seed);

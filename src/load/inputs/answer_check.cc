@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <type_traits>
 
 #include "base/csv.h"
 #include "base/json.h"
+#include "infer/half.h"
 
 namespace weir::load {
 namespace {
@@ -22,30 +25,68 @@ template <typename Float>
 double At(const Tensor& tensor, size_t index) {
   Float value;
   std::memcpy(&value, tensor.data.data() + index * sizeof value, sizeof value);
-  return value;
+  return static_cast<double>(static_cast<std::conditional_t<sizeof value == 8, double, float>>(value));
 }
 
-using Reading = double (*)(const Tensor&, size_t);
+// How a type of floats is read.
+struct Floats {
+  double (*at)(const Tensor&, size_t);
+  double step = 0;  // the largest distance of neighbours, relative
+  double most = 0;  // the greatest finite value
+};
 
-// Nothing for what are not floats of the machine.
-Reading ReadingOf(DType dtype) {
-  if (dtype == DType::kFp32) return At<float>;
-  if (dtype == DType::kFp64) return At<double>;
-  return nullptr;
+// Null for what are not floats.
+const Floats* FloatsOf(DType dtype) {
+  static constexpr Floats kHalf{At<infer::Fp16>, 0x1p-10, 65504}, kBrain{At<infer::Bf16>, 0x1p-7, 0x1.fep127},
+      kSingle{At<float>, 0x1p-23, FLT_MAX}, kDouble{At<double>, 0x1p-52, DBL_MAX};
+  switch (dtype) {
+    case DType::kFp16:
+      return &kHalf;
+    case DType::kBf16:
+      return &kBrain;
+    case DType::kFp32:
+      return &kSingle;
+    case DType::kFp64:
+      return &kDouble;
+    default:
+      return nullptr;
+  }
 }
 
-size_t ElementsOf(const Tensor& tensor) {
-  return tensor.data.size() / (tensor.dtype == DType::kFp64 ? sizeof(double) : sizeof(float));
-}
+size_t ElementsOf(const Tensor& tensor) { return tensor.data.size() / infer::ByteSize(tensor.dtype); }
 
-std::optional<std::string> CompareFloats(const Tensor& got, const Tensor& wanted, Reading read,
-                                         double tolerance) {
+// The scale of an output: infinities, and the greatest value of the type, which stands for one, are none.
+double LargestOf(const Tensor& wanted, const Floats& floats) {
   double largest = 0;
-  const size_t count = ElementsOf(wanted);
-  for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(read(wanted, i)));
-  for (size_t i = 0; i < count; ++i) {
-    const double a = read(got, i), b = read(wanted, i);
-    if (a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * largest) continue;
+  for (size_t i = 0; i < ElementsOf(wanted); ++i) {
+    const double magnitude = std::abs(floats.at(wanted, i));
+    if (magnitude < floats.most) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+// `margin`: absolute, from the scale of the output.
+bool LiesNear(double got, double wanted, double margin, double tolerance, double step) {
+  if (got == wanted || (std::isnan(got) && std::isnan(wanted))) return true;
+  if (!std::isfinite(got) || !std::isfinite(wanted)) return false;
+  const double apart = std::abs(got - wanted), own = std::max(tolerance, step) * std::abs(wanted);
+  return apart <= std::max(margin, own);
+}
+
+// Without a tolerance: to the last bit, but one NaN is as good as another, as not every form keeps its bits.
+bool IsSame(const Tensor& got, const Tensor& wanted, size_t element, const Floats& floats) {
+  const size_t size = infer::ByteSize(wanted.dtype), at = element * size;
+  return std::memcmp(got.data.data() + at, wanted.data.data() + at, size) == 0 ||
+         (std::isnan(floats.at(got, element)) && std::isnan(floats.at(wanted, element)));
+}
+
+std::optional<std::string> CompareFloats(const Tensor& got, const Tensor& wanted, const Floats& floats,
+                                         double tolerance) {
+  const double margin = tolerance > 0 ? tolerance * LargestOf(wanted, floats) : 0;
+  for (size_t i = 0; i < ElementsOf(wanted); ++i) {
+    const double a = floats.at(got, i), b = floats.at(wanted, i);
+    if (tolerance > 0 ? LiesNear(a, b, margin, tolerance, floats.step) : IsSame(got, wanted, i, floats))
+      continue;
     return fmt::format("output {}: element {} is {:.9g}, and {:.9g} was expected", wanted.name, i, a, b);
   }
   return std::nullopt;
@@ -56,22 +97,21 @@ std::optional<std::string> Compare(const Tensor& got, const Tensor& wanted, doub
     return fmt::format("output {} is {} {}, and {} {} was expected", wanted.name, infer::ToString(got.dtype),
                        infer::ToString(got.shape), infer::ToString(wanted.dtype),
                        infer::ToString(wanted.shape));
-  const Reading read = ReadingOf(wanted.dtype);
-  if (tolerance > 0 && read != nullptr) return CompareFloats(got, wanted, read, tolerance);
+  if (const Floats* floats = FloatsOf(wanted.dtype)) return CompareFloats(got, wanted, *floats, tolerance);
   const auto [mine, other] = std::ranges::mismatch(got.data.span(), wanted.data.span());
   if (mine == got.data.span().end()) return std::nullopt;
-  const size_t byte = static_cast<size_t>(mine - got.data.span().begin());
-  if (read == nullptr) return fmt::format("output {}: byte {} is not what was expected", wanted.name, byte);
-  const size_t element = byte / (wanted.data.size() / std::max<size_t>(1, ElementsOf(wanted)));
-  return fmt::format("output {}: element {} is {:.9g}, and {:.9g} was expected", wanted.name, element,
-                     read(got, element), read(wanted, element));
+  return fmt::format("output {}: byte {} is not what was expected", wanted.name,
+                     mine - got.data.span().begin());
 }
 
-// The class of the greatest of `columns` values from `begin` on; the lower index first.
-int BestClass(const Tensor& scores, Reading read, size_t begin, size_t columns, int first_class) {
+// The class of the greatest of `columns` values from `begin` on, the lower index first; nothing where one is
+// no number.
+std::optional<int> BestClass(const Tensor& scores, const Floats& floats, size_t begin, size_t columns,
+                             int first_class) {
   size_t best = static_cast<size_t>(first_class);
-  for (size_t i = best + 1; i < columns; ++i) {
-    if (read(scores, begin + i) > read(scores, begin + best)) best = i;
+  for (size_t i = 0; i < columns; ++i) {
+    if (std::isnan(floats.at(scores, begin + i))) return std::nullopt;
+    if (i > best && floats.at(scores, begin + i) > floats.at(scores, begin + best)) best = i;
   }
   return static_cast<int>(best) - first_class;
 }
@@ -102,15 +142,16 @@ AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class
     const std::vector<int>& wanted = classes[request];
     if (response.outputs.empty()) return "there is no output";
     const Tensor& scores = response.outputs.front();
-    const Reading read = ReadingOf(scores.dtype);
-    const size_t count = read == nullptr ? 0 : ElementsOf(scores), columns = count / wanted.size();
+    const Floats* floats = FloatsOf(scores.dtype);
+    const size_t count = floats == nullptr ? 0 : ElementsOf(scores), columns = count / wanted.size();
     if (columns == 0 || columns * wanted.size() != count || columns <= static_cast<size_t>(first_class))
-      return fmt::format("output {} {} {} is not a row of scores for each of {} pictures", scores.name,
+      return fmt::format("output {} {} {} is not a row of floats for each of {} pictures", scores.name,
                          infer::ToString(scores.dtype), infer::ToString(scores.shape), wanted.size());
     for (size_t row = 0; row < wanted.size(); ++row) {
-      const int best = BestClass(scores, read, row * columns, columns, first_class);
-      if (best != wanted[row])
-        return fmt::format("picture {} of the request is of class {}, and {} was expected", row, best,
+      const auto best = BestClass(scores, *floats, row * columns, columns, first_class);
+      if (!best) return fmt::format("the scores of picture {} of the request are not numbers (NaN)", row);
+      if (*best != wanted[row])
+        return fmt::format("picture {} of the request is of class {}, and {} was expected", row, *best,
                            wanted[row]);
     }
     return std::nullopt;

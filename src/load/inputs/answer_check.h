@@ -20,13 +20,15 @@ namespace weir::load {
 using AnswerCheck =
     std::function<std::optional<std::string>(size_t request, const infer::Response& response)>;
 
-// The answer has these outputs, those of `expected[request]`, of the same type and shape. Floats may lie
-// `tolerance` times the largest magnitude of the output wanted apart; 0: to the last bit, as all other types.
+// The answer has these outputs, those of `expected[request]`, of the same type and shape. Floats of every
+// width may lie `tolerance` times the largest finite magnitude of the output wanted apart, or one step of
+// their own type; infinities must be the same, and NaN meets NaN alone. The type's greatest value counts as
+// an infinity there, and may itself be off by its share. 0: to the last bit, as all other types.
 AnswerCheck HasOutputs(std::vector<std::vector<infer::Tensor>> expected, double tolerance);
 
-// Every row's best class, the greatest value of the first output, is the one wanted. `classes[request]` has
-// one for each row; class 0 is the output's element `first_class`, and those before it
-// are none.
+// Every row's best class, the greatest value of the first output (floats, none of them NaN), is the one
+// wanted. `classes[request]` has one for each row; class 0 is the output's element `first_class`, and those
+// before it are none.
 AnswerCheck HasTopClasses(std::vector<std::vector<int>> classes, int first_class);
 
 // The best class of each picture in a predictions file, the CSV file that `weir run --answers` writes. A

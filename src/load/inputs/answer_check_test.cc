@@ -5,6 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <string>
+#include <vector>
+
+#include "infer/half.h"
 
 namespace weir::load {
 namespace {
@@ -54,6 +58,94 @@ TEST(AnswerCheck, AllowsFloatsToLieAToleranceOfTheLargestApart) {
   EXPECT_TRUE(check(0, Answer({Floats("OUT", {3}, {-100, none, 0})})));
 }
 
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+
+// The values in a type of floats, each rounded by its own rule.
+Tensor In(DType dtype, const std::vector<double>& values) {
+  std::string bytes;
+  const auto append = [&](auto value) { bytes.append(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (const double value : values) {
+    if (dtype == DType::kFp16) append(infer::Fp16(value));
+    if (dtype == DType::kBf16) append(infer::Bf16(value));
+    if (dtype == DType::kFp32) append(static_cast<float>(value));
+    if (dtype == DType::kFp64) append(value);
+  }
+  return {.name = "OUT",
+          .dtype = dtype,
+          .shape = {1, static_cast<int64_t>(values.size())},
+          .data = Bytes::Copy(bytes)};
+}
+
+class AnswerCheckOfFloats : public testing::TestWithParam<DType> {
+ protected:
+  // Whether `got` passes where `wanted` is expected.
+  static bool Passes(const std::vector<double>& got, const std::vector<double>& wanted,
+                     double tolerance = 1e-3) {
+    return !HasOutputs({{In(GetParam(), wanted)}}, tolerance)(0, Answer({In(GetParam(), got)}));
+  }
+};
+
+TEST_P(AnswerCheckOfFloats, LieWithinTheToleranceWhateverTheirWidth) {
+  EXPECT_TRUE(Passes({1, 0.2501, 0}, {1, 0.25, 0.0005}));
+  EXPECT_FALSE(Passes({1, 0.26, 0}, {1, 0.25, 0}));
+  EXPECT_FALSE(Passes({1, 0.25}, {-1, 0.25}));
+}
+
+TEST_P(AnswerCheckOfFloats, AnInfinityIsMetByItselfAloneAndExcusesNothingElse) {
+  EXPECT_TRUE(Passes({kInfinity, 1, 2}, {kInfinity, 1, 2}));
+  EXPECT_FALSE(Passes({kInfinity, 5, 2}, {kInfinity, 1, 2}));
+  EXPECT_FALSE(Passes({-kInfinity, 1}, {kInfinity, 1}));
+  EXPECT_FALSE(Passes({7, 1}, {kInfinity, 1}));
+  EXPECT_FALSE(Passes({kInfinity, 1}, {7, 1}));
+  EXPECT_FALSE(Passes({kNone, 1}, {kInfinity, 1}));
+  EXPECT_FALSE(Passes({kInfinity}, {kNone}));
+  EXPECT_FALSE(Passes({1e-3}, {0}));
+}
+
+TEST_P(AnswerCheckOfFloats, NaNMeetsNaNAlone) {
+  for (const double tolerance : {0.0, 1e-3}) {
+    EXPECT_TRUE(Passes({kNone, 1}, {kNone, 1}, tolerance));
+    EXPECT_FALSE(Passes({kNone, 1}, {1, 1}, tolerance));
+    EXPECT_FALSE(Passes({1, 1}, {kNone, 1}, tolerance));
+  }
+  EXPECT_FALSE(Passes({kNone, 5}, {kNone, 1}));
+}
+
+TEST_P(AnswerCheckOfFloats, TheGreatestOfTheTypeExcusesNothingElse) {
+  const double most = GetParam() == DType::kFp16   ? 65504
+                      : GetParam() == DType::kBf16 ? 0x1.fep127
+                      : GetParam() == DType::kFp32 ? std::numeric_limits<float>::max()
+                                                   : std::numeric_limits<double>::max();
+  EXPECT_TRUE(Passes({-most, 1}, {-most, 1}));
+  EXPECT_FALSE(Passes({-most, 5}, {-most, 1}));
+  EXPECT_FALSE(Passes({most, 1}, {-most, 1}));
+}
+
+TEST_P(AnswerCheckOfFloats, WithoutAToleranceEveryBitCounts) {
+  EXPECT_TRUE(Passes({1, kInfinity}, {1, kInfinity}, 0));
+  EXPECT_FALSE(Passes({0.0}, {-0.0}, 0));
+  EXPECT_FALSE(Passes({1.01}, {1}, 0));
+}
+
+TEST_P(AnswerCheckOfFloats, TheBestClassIsFoundInEachAndNaNIsNone) {
+  const auto check = HasTopClasses({{1}}, 0);
+  EXPECT_EQ(check(0, Answer({In(GetParam(), {-1, 4, 3})})), std::nullopt);
+  EXPECT_THAT(check(0, Answer({In(GetParam(), {-1, 3, 4})})), Optional(HasSubstr("of class 2")));
+  EXPECT_THAT(check(0, Answer({In(GetParam(), {-1, 4, kNone})})), Optional(HasSubstr("NaN")));
+  EXPECT_EQ(check(0, Answer({In(GetParam(), {-kInfinity, kInfinity, 3})})), std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, AnswerCheckOfFloats,
+                         testing::Values(DType::kFp16, DType::kBf16, DType::kFp32, DType::kFp64),
+                         [](const auto& one) { return std::string(infer::ToString(one.param)); });
+
+TEST(AnswerCheck, ABrainFloatMayBeOneStepOff) {
+  const auto check = HasOutputs({{In(DType::kBf16, {1, 2})}}, 1e-3);
+  EXPECT_EQ(check(0, Answer({In(DType::kBf16, {1.0078125, 2})})), std::nullopt);
+  EXPECT_TRUE(check(0, Answer({In(DType::kBf16, {1.0234375, 2})})));
+}
+
 TEST(AnswerCheck, FindsTheBestClassOfEachRow) {
   const auto check = HasTopClasses({{1, 0}, {0, 1}}, 0);
   EXPECT_EQ(check(0, Answer({Floats("OUT", {2, 3}, {0, 5, 4, 2, 1, 1})})), std::nullopt);
@@ -61,7 +153,7 @@ TEST(AnswerCheck, FindsTheBestClassOfEachRow) {
               Optional(HasSubstr("picture 1 of the request is of class 2, and 0 was expected")));
   EXPECT_EQ(check(1, Answer({Floats("OUT", {2, 3}, {9, 0, 0, 0, 3, 3})})), std::nullopt);
   EXPECT_THAT(check(0, Answer({Floats("OUT", {5}, {0, 1, 2, 3, 4})})),
-              Optional(HasSubstr("not a row of scores")));
+              Optional(HasSubstr("not a row of floats")));
   EXPECT_THAT(check(0, Answer({Text("OUT", "abcdef")})), Optional(HasSubstr("UINT8")));
 }
 
