@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/secrets.h"
 #include "cli/cluster_flags.h"
 #include "cli/flags.h"
 #include "cli/server_place.h"
@@ -161,7 +162,7 @@ void AddClaim(Flags& flags, LoadFlags& w) {
 
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& w) {
   if (const Status known = load::CheckForeign(arguments); !known) {
-    std::fprintf(stderr, "weir load: %s\n", known.error().message.c_str());
+    std::fprintf(stderr, "weir load: %s\n", WithoutSecrets(known.error().message).c_str());
     return 2;
   }
   Flags flags("load",
