@@ -102,7 +102,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, watch::WatchRequest& r
 
 Result<int> WatchWith(const watch::WatchRequest& request, const std::stop_token& stop) {
   const bool takes_stdout = request.events == "-" || request.frames == "-";
-  Console console(request.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree);
+  Console console(request.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree,
+                  Console::Readers::kOwner);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
   const auto hooks = HooksOf<watch::PlayHooks>(console, "watch");
