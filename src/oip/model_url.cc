@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/secrets.h"
 #include "base/text.h"
 #include "http/server_url.h"
 #include "infer/several.h"
@@ -17,7 +18,13 @@ namespace {
 constexpr std::string_view kGrpc = "grpc://";
 
 std::unexpected<Error> Wrong(std::string_view url, std::string_view fault) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", url, fault));
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", WithoutSecrets(url), fault));
+}
+
+Status CheckNoUser(const std::string& url) {
+  if (EndOfUser(url) == 0) return {};
+  return Wrong(url,
+               "a server takes no user or password in its URL: give a header, as -H \"Authorization: ...\"");
 }
 
 Result<std::string> Decode(std::string_view url, std::string_view text) {
@@ -32,6 +39,7 @@ bool IsModelUrl(const std::string& text) { return !http::SchemeOf(text).empty();
 
 Result<ModelUrl> ParseModelUrl(const std::string& text) {
   const std::string_view scheme = http::SchemeOf(text);
+  TRY_STATUS(CheckNoUser(text));
   const size_t slash = text.find('/', scheme.size());
   TRY(ServersOf(text.substr(0, slash)));
   std::string_view path = slash == std::string::npos ? "" : std::string_view(text).substr(slash + 1);
@@ -54,6 +62,7 @@ Result<ModelUrl> ParseModelUrl(const std::string& text) {
 }
 
 Result<std::vector<std::string>> ServersOf(const std::string& text) {
+  TRY_STATUS(CheckNoUser(text));
   const std::string scheme(http::SchemeOf(text));
   std::vector<std::string> servers;
   std::string_view rest = std::string_view(text).substr(scheme.size());

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 #include "object/curl_transport.h"
-#include "watch/stream_spec.h"
 
 namespace weir::watch {
 namespace {
@@ -21,8 +21,9 @@ constexpr uint64_t kMostAnswer = 64 << 10;  // bytes of an answer, which says no
 Result<std::unique_ptr<Webhook>> Webhook::Create(const std::string& url, const Clock& clock) {
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return Fail(ErrorCode::kInvalidArgument, fmt::format("--webhook {}: give http://... or https://...",
-                                                         EscapeBytes(WithoutPassword(url))));
-  return std::make_unique<Webhook>(url, object::MakeCurlTransport(clock, ""), WebhookQueue::Options{}, clock);
+                                                         EscapeBytes(WithoutSecrets(url))));
+  return std::make_unique<Webhook>(WithEncodedUser(url), object::MakeCurlTransport(clock, ""),
+                                   WebhookQueue::Options{}, clock);
 }
 
 Webhook::Webhook(std::string url, std::unique_ptr<object::Transport> transport, WebhookQueue::Options options,
@@ -91,7 +92,7 @@ void Webhook::Post(const std::vector<results::WatchEvent>& events) {
                           outcome = WebhookQueue::Outcome::kRefused;
                       }
                       MutexLock lock(mutex_);
-                      queue_.Ended(outcome, EscapeBytes(words), clock_.Now());
+                      queue_.Ended(outcome, EscapeBytes(WithoutSecrets(words)), clock_.Now());
                       if (queue_.idle()) idle_.NotifyAll();
                     });
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/secrets.h"
 #include "http/client_options.h"
 #include "load/session/target.h"
 #include "oip/http/plain_http.h"
@@ -101,6 +102,8 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
           fmt::format("{} is of models, and --endpoint knows of none: leave one of them out", name));
   }
   const std::string_view url = load.endpoint;
+  if (EndOfUser(url) > 0)
+    return Invalid("--endpoint takes no user or password in its URL: give -H \"Authorization: ...\"");
   const size_t scheme = url.find("://");
   const size_t slash = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
   const std::string server(url.substr(0, slash));
