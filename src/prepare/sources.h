@@ -59,6 +59,7 @@ class Sources {
   Status FinishLabels();
   Status ReplaceLabels();
   FedPicture Get(int64_t index) const;
+  static std::string SourceOf(const ListedInput& input);
   std::string StateOf(int64_t index) const;
   image::Accepted<Bytes> Load(const ListedInput& input) const;
   image::Accepted<Bytes> LoadMember(const ListedInput& input) const;
