@@ -122,10 +122,6 @@ void Flags::Time(const std::string& name, Duration& target, Duration least, cons
   };
   Parsed(name, target, parse, help, shown);
 }
-void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
-                   const std::string& help) {
-  state_->app.add_option(name, target, help)->check(CLI::IsMember(choices))->capture_default_str();
-}
 void Flags::Switch(const std::string& name, bool& target, const std::string& help) {
   state_->app.add_flag(name, target, help);
 }

@@ -44,10 +44,9 @@ struct IndexFlags {
   }
   // The flags of a command that looks up.
   void AddReading(Flags& flags) {
-    using enum identity::RowAccess;
     AddModel(flags);
     AddThreads(flags);
-    flags.OneOf("--access", options.rows, {{"map", kMap}, {"direct", kDirect}, {"memory", kMemory}},
+    flags.OneOf("--access", options.rows, identity::kRowAccesses,
                 "how rows are read: from a mapping, by direct reads all at once (io_uring), or from memory");
     flags.Time("--storage-delay", options.storage_delay, Duration{}, "",
                "added to each direct read, as 180us: what a slower storage would do; with --access direct");

@@ -137,17 +137,6 @@ class Walk {
 
 }  // namespace
 
-bool IsNamedLikeAPicture(std::string_view name) {
-  static constexpr std::string_view kEndings[] = {"jpg",  "jpeg", "jpe", "jfif", "png", "tif",
-                                                  "tiff", "gif",  "bmp", "dib",  "webp"};
-  const size_t dot = name.rfind('.');
-  if (dot == name.npos) return false;
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::ranges::any_of(kEndings, [&](std::string_view ending) {
-    return std::ranges::equal(name.substr(dot + 1), ending, same);
-  });
-}
-
 Result<Listing> ListInputs(const std::vector<std::string>& arguments) {
   Listing listing;
   for (const std::string& argument : arguments) {

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "dataset/recipe.h"
+#include "image/decode.h"
 #include "image/reject.h"
 
 namespace weir::object {
@@ -50,8 +51,7 @@ struct Listing {
   std::vector<std::shared_ptr<object::ReadAhead>> stores;  // objects of S3 or of a web server, by argument
 };
 
-// By its ending, in any case: .jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp
-bool IsNamedLikeAPicture(std::string_view name);
+using image::IsNamedLikeAPicture;
 
 // Lists files, folders and prepared sets. A prepared set, asked for or met on the way, gives its pictures in
 // its manifest's order, with their labels. Folders: recursive, entries in byte order of their names; hidden

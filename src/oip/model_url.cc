@@ -78,17 +78,14 @@ Result<std::vector<std::string>> ServersOf(const std::string& text) {
   }
 }
 
-Result<infer::Balance> BalanceOf(const std::string& word, const std::string& server) {
-  const auto balance = infer::FindChoice(infer::kBalances, word);
-  if (!balance)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--balance {}: there is no such policy", word));
-  if (*balance == infer::Balance::kGrpcRoundRobin && !server.starts_with(kGrpc))
-    return Wrong(server, "--balance grpc-round-robin is of grpc:// URLs");
-  if (*balance != infer::Balance::kRoundRobin && TRY(ServersOf(server)).size() == 1 &&
-      (*balance != infer::Balance::kGrpcRoundRobin || TRY(http::ParseServerUrl(server)).literal()))
-    return Wrong(server,
-                 fmt::format("--balance {} says nothing of one server: give HOST:PORT,HOST:PORT", word));
-  return *balance;
+Status CheckBalance(infer::Balance balance, const std::string& server) {
+  if (balance == infer::Balance::kGrpcRoundRobin && !server.starts_with(kGrpc))
+    return Wrong(server, fmt::format("--balance {} is of grpc:// URLs", ToString(balance)));
+  if (balance != infer::Balance::kRoundRobin && TRY(ServersOf(server)).size() == 1 &&
+      (balance != infer::Balance::kGrpcRoundRobin || TRY(http::ParseServerUrl(server)).literal()))
+    return Wrong(server, fmt::format("--balance {} says nothing of one server: give HOST:PORT,HOST:PORT",
+                                     ToString(balance)));
+  return {};
 }
 
 Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, http::ClientOptions options,
@@ -97,7 +94,7 @@ Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, h
   const bool is_grpc = server.starts_with(kGrpc);
   std::vector<infer::OneServer> several;
   if (balance == infer::Balance::kGrpcRoundRobin) {
-    if (!is_grpc) return Wrong(server, "the policy grpc-round-robin is of grpc:// URLs");
+    if (!is_grpc) return Wrong(server, fmt::format("the policy {} is of grpc:// URLs", ToString(balance)));
     several.push_back(
         {.name = server, .endpoint = TRY(MakeGrpcRoundRobin(servers, options, clock)), .is_several = true});
   } else {

@@ -38,7 +38,7 @@ class PlainTarget final : public Target {
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return ""; }
   std::string Title() const override { return fmt::format("{} {}{}", load_.method, server_, path_); }
-  std::string protocol() const override { return "http"; }
+  std::string protocol() const override { return std::string(ToString(infer::Protocol::kHttp)); }
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
   Status Prepare(Requests& requests) override;
 
@@ -77,13 +77,13 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
       {"--data", !load.data.empty()},
       {"--input-data", !load.input_data.empty()},
       {"--shape", !load.shapes.empty()},
-      {"--payload", load.payload != "tensor"},
+      {"--payload", load.payload != usual.payload},
       {"--check", !load.check.empty()},
-      {"--shared-memory", load.shared_memory != "none"},
+      {"--shared-memory", load.shared_memory != usual.shared_memory},
       {"--engine", !load.engine.empty()},
       {"--device", !load.device.empty()},
       {"--cuda-graph", load.cuda_graph},
-      {"--preprocess", !load.preprocess.empty()},
+      {"--preprocess", load.preprocess.has_value()},
       {"--precision", !load.precision.empty()},
       {"--channels", load.channels != 1},
       {"--priority", load.priority > 0},
