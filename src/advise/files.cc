@@ -148,7 +148,7 @@ AdviceFile RunFlags(const Setting& setting) {
   if (setting.mode == trial::Mode::kAsync) add("--in-flight", number(setting.in_flight.value_or(0)));
   add("--engine", setting.engine);
   if (!setting.is_emulated()) {
-    add("--precision", setting.precision);
+    add("--precision", std::string(ToString(setting.precision)));
     add("--threads", number(setting.threads));
     add("--streams", number(setting.streams));
   }

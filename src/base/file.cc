@@ -13,6 +13,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/private_file.h"
+
 namespace weir {
 namespace {
 
@@ -87,13 +89,15 @@ Result<std::string> ReadTextFile(const std::string& path) {
   return std::string(bytes.text());
 }
 
-Status WriteFileWhole(const std::string& name, std::string_view contents, Durability durability) {
+namespace {
+
+Status WriteWhole(const std::string& name, std::string_view contents, Durability durability, mode_t mode) {
   const std::string path = TargetOf(name);
   struct stat facts{};
   const bool in_place = ::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode);  // a device or pipe
   const std::string beside = in_place ? path : TemporaryBeside(path);
   const int flags = in_place ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  const UniqueFd fd(::open(beside.c_str(), flags, 0644));
+  const UniqueFd fd(::open(beside.c_str(), flags, mode));
   if (!fd.valid()) return FailErrno(name, errno);
   while (!contents.empty()) {
     const ssize_t put = ::write(fd.get(), contents.data(), contents.size());
@@ -113,6 +117,16 @@ Status WriteFileWhole(const std::string& name, std::string_view contents, Durabi
     return FailErrno(path, error);
   }
   return {};
+}
+
+}  // namespace
+
+Status WriteFileWhole(const std::string& name, std::string_view contents, Durability durability) {
+  return WriteWhole(name, contents, durability, 0644);
+}
+
+Status WritePrivateFile(const std::string& name, std::string_view contents) {
+  return WriteWhole(name, contents, Durability::kNone, 0600);
 }
 
 Status CheckWritable(const std::string& name) {

@@ -13,6 +13,8 @@
 
 #include "base/bounded_write.h"
 #include "base/file.h"
+#include "base/private_file.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 
 namespace weir::cli {
@@ -43,12 +45,12 @@ int ExitStatus(const Error& error) {
 }
 
 int FailWith(const Error& error) {
-  Say(fmt::format("weir: {}\n", EscapeForTerminal(error.message)));
+  Say(fmt::format("weir: {}\n", EscapeForTerminal(WithoutSecrets(error.message))));
   return ExitStatus(error);
 }
 
 int FailWithin(const Error& error) {
-  SayWithin(fmt::format("weir: {}\n", EscapeForTerminal(error.message)));
+  SayWithin(fmt::format("weir: {}\n", EscapeForTerminal(WithoutSecrets(error.message))));
   return ExitStatus(error);
 }
 
@@ -59,8 +61,9 @@ Status CheckOutput(std::string_view flag, const std::string& path) {
   return Fail(writable.error().code, fmt::format("{} {}", flag, writable.error().message));
 }
 
-Console::Console(std::string json, Stdout out)
+Console::Console(std::string json, Stdout out, Readers readers)
     : json_(std::move(json)),
+      readers_(readers),
       text_(json_ == "-" || out == Stdout::kTaken ? stderr : stdout),
       colour_(::isatty(fileno(text_)) != 0 &&
               std::getenv("NO_COLOR") == nullptr),  // NOLINT(concurrency-mt-unsafe)
@@ -72,13 +75,15 @@ void Console::Text(const std::string& text) const {
 }
 
 Status Console::WriteText(const std::string& text) const {
-  const std::string shown = style_.ForTerminal(text);
+  const std::string shown = style_.ForTerminal(WithoutSecrets(text));
   const bool whole = std::fwrite(shown.data(), 1, shown.size(), text_) == shown.size();
   if (std::fflush(text_) == 0 && whole) return {};
   return FailErrno(text_ == stdout ? "standard output" : "standard error", errno);
 }
 
-void Console::Note(const std::string& text) const { Say(fmt::format("weir: {}\n", EscapeForTerminal(text))); }
+void Console::Note(const std::string& text) const {
+  Say(fmt::format("weir: {}\n", EscapeForTerminal(WithoutSecrets(text))));
+}
 
 void Console::Progress(double elapsed_s, const std::string& what, int64_t done, int64_t total,
                        const std::string& extra) {
@@ -103,8 +108,9 @@ Status Console::CheckJson() const {
 
 Status Console::Json(const weir::Json& json) const {
   if (json_.empty()) return {};
-  const std::string text = DumpJsonIndented(json) + "\n";
-  if (json_ != "-") return WriteFileWhole(json_, text);
+  const std::string text = DumpJsonIndented(JsonWithoutSecrets(json)) + "\n";
+  if (json_ != "-")
+    return readers_ == Readers::kOwner ? WritePrivateFile(json_, text) : WriteFileWhole(json_, text);
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return FailErrno("standard output", errno);
   }

@@ -30,14 +30,15 @@ int FailWithin(const Error& error);
 // of base/file.h, with the flag in front.
 Status CheckOutput(std::string_view flag, const std::string& path);
 
-// Where text goes: standard output, or standard error when standard output is taken by "--json -". Prints as
-// the terminal can: colour and width only where it is one. Control characters in what it is given, which may
-// be words of others, are printed as "\xNN".
+// Where text goes, without the secrets in it: standard output, or standard error when standard output is
+// taken by "--json -". Prints as the terminal can: colour and width only where it is one. Control characters
+// in what it is given, which may be words of others, are printed as "\xNN".
 class Console {
  public:
-  // `json`: a file, "-" for standard output, or empty.
+  // `json`: a file, "-" for standard output, or empty. `readers`: of that file.
+  enum class Readers { kAll, kOwner };  // kOwner: personal data, mode 0600
   enum class Stdout { kFree, kTaken };  // taken: text goes to standard error also without "--json -"
-  explicit Console(std::string json, Stdout out = Stdout::kFree);
+  explicit Console(std::string json, Stdout out = Stdout::kFree, Readers readers = Readers::kAll);
 
   void Text(const std::string& text) const;          // with its newlines
   Status WriteText(const std::string& text) const;   // the same; kIo where it could not be written
@@ -57,6 +58,7 @@ class Console {
 
  private:
   const std::string json_;
+  const Readers readers_;
   std::FILE* const text_;
   const bool colour_;
   const TextStyle style_{colour_};

@@ -11,17 +11,13 @@ namespace {
 feed::FeedOptions OptionsOf(const FeedFlags& w) {
   feed::FeedOptions options;
   options.slice = {.batch = w.batch, .rank = w.rank, .world = w.world};
-  options.slice.ends = ChoiceOf(w.ends, {feed::Ends::kDrop, feed::Ends::kPad, feed::Ends::kWrap});
-  options.sampler = {.sampling = ChoiceOf(w.sampler, {feed::Sampling::kGlobal, feed::Sampling::kSequential,
-                                                      feed::Sampling::kBlocks, feed::Sampling::kBalanced}),
-                     .block = w.block,
-                     .window = w.window};
+  options.slice.ends = w.ends;
+  options.sampler = {.sampling = w.sampler, .block = w.block, .window = w.window};
   feed::AugmentOptions& augment = options.augment;
   augment.width = w.width;
   augment.height = w.height;
   augment.short_side = w.short_side;
-  augment.crop =
-      ChoiceOf(w.crop, {feed::CropRule::kRandomResized, feed::CropRule::kCentre, feed::CropRule::kNone});
+  augment.crop = w.crop;
   augment.area_low = w.area_low;
   augment.flip = w.flip;
   augment.vertical_flip = w.vertical_flip;
@@ -30,13 +26,11 @@ feed::FeedOptions OptionsOf(const FeedFlags& w) {
       .brightness = w.brightness, .contrast = w.contrast, .saturation = w.saturation, .hue = w.hue};
   augment.grayscale = w.grayscale;
   augment.mask_fill = w.mask_fill;
-  augment.orientation =
-      w.orientation == "ignore" ? dataset::Orientation::kIgnore : dataset::Orientation::kExif;
-  augment.type =
-      ChoiceOf(w.type, {feed::ValueType::kUint8, feed::ValueType::kFloat16, feed::ValueType::kFloat32});
-  augment.layout = w.layout == "NCHW" ? dataset::Layout::kNchw : dataset::Layout::kNhwc;
+  augment.orientation = w.orientation;
+  augment.type = w.type;
+  augment.layout = w.layout;
   options.seed = static_cast<uint64_t>(w.seed);
-  options.bad = ChoiceOf(w.bad, {feed::BadPolicy::kReplace, feed::BadPolicy::kSkip, feed::BadPolicy::kStop});
+  options.bad = w.bad;
   options.threads = w.threads > 0 ? w.threads : UsableCpus();
   options.prefetch = w.prefetch;
   options.reads = w.reads;
@@ -86,16 +80,17 @@ std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, Fee
                 "rank of this process (default: from srun, mpirun, an Indexed Job or RANK, else 0)");
   flags.Integer("--world", w.world, 1, 1 << 24,
                 "number of processes that share each epoch (default: from the same, else 1)");
-  flags.Choice("--ends", w.ends, {"drop", "pad", "wrap"},
-               "end of an epoch that is no whole number of batches");
-  flags.Choice(
-      "--sampler", w.sampler, {"global", "sequential", "blocks", "balanced"},
+  flags.OneOf("--ends", w.ends, feed::kEnds, "end of an epoch that is no whole number of batches");
+  flags.OneOf(
+      "--sampler", w.sampler,
+      {feed::Sampling::kGlobal, feed::Sampling::kSequential, feed::Sampling::kBlocks,
+       feed::Sampling::kBalanced},
       "order: every sample once by chance (default), as stored, blocks of neighbours, or classes alike");
   flags.Integer64("--block", w.block, 1, int64_t{1} << 32,
                   "samples in a block of --sampler blocks (default 1024)");
   flags.Integer64("--window", w.window, 1, int64_t{1} << 32, "blocks that are shuffled together (default 8)");
-  flags.Choice("--crop", w.crop, {"random", "centre", "none"},
-               "random resized crop (default), short side and centre, or none");
+  flags.OneOf("--crop", w.crop, feed::kCropRules,
+              "random resized crop (default), short side and centre, or none");
   flags.Integer("--width", w.width, 1, 16384, "width of a sample in pixels (default 224)");
   flags.Integer("--height", w.height, 1, 16384, "height of a sample in pixels (default 224)");
   flags.Integer("--short-side", w.short_side, 1, 16384, "short side before the centre crop (default 256)");
@@ -109,10 +104,10 @@ std::optional<int> ParseFeedFlags(const std::vector<std::string>& arguments, Fee
   flags.Number("--saturation", w.saturation, 0, 100, "range of the saturation factor around 1 (default 0)");
   flags.Number("--hue", w.hue, 0, 0.5, "range of the hue shift, a share of the circle (default 0)");
   flags.Number("--grayscale", w.grayscale, 0, 1, "probability of a grey picture (default 0)");
-  flags.Choice("--orientation", w.orientation, {"exif", "ignore"}, "turn pictures upright (default exif)");
-  flags.Choice("--type", w.type, {"uint8", "float16", "float32"}, "type of the values (default uint8)");
-  flags.Choice("--layout", w.layout, {"NHWC", "NCHW"}, "order of the dimensions (default NHWC)");
-  flags.Choice("--bad", w.bad, {"replace", "skip", "stop"}, "policy for a picture that cannot be used");
+  flags.OneOf("--orientation", w.orientation, dataset::kOrientations, "turn pictures upright (default exif)");
+  flags.OneOf("--type", w.type, feed::kValueTypes, "type of the values (default uint8)");
+  flags.OneOf("--layout", w.layout, dataset::kLayouts, "order of the dimensions (default NHWC)");
+  flags.OneOf("--bad", w.bad, feed::kBadPolicies, "policy for a picture that cannot be used");
   flags.Switch("--tolerate-damage", w.tolerate_damage, "use damaged pictures as far as they can be shown");
   flags.Switch("--no-verify", w.no_verify, "do not compare samples with the hashes of their set");
   flags.Text("--index", w.index, "file that keeps the list of a folder's files; made if it is missing");

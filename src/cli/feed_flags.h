@@ -16,9 +16,13 @@ namespace weir::cli {
 struct FeedFlags {
   std::string accelerators, profile, predictor, network;
   std::string set, step, json, state, index, masks, cache_folder;
-  std::string sampler = "global", ends = "drop", crop = "random", type = "uint8", layout = "NHWC",
-              bad = "replace";
-  std::string orientation = "exif";
+  feed::Sampling sampler = feed::Sampling::kGlobal;
+  feed::Ends ends = feed::Ends::kDrop;
+  feed::CropRule crop = feed::CropRule::kRandomResized;
+  feed::ValueType type = feed::ValueType::kUint8;
+  feed::BadPolicy bad = feed::BadPolicy::kReplace;
+  dataset::Layout layout = dataset::Layout::kNhwc;
+  dataset::Orientation orientation = dataset::Orientation::kExif;
   bool bench = false, hash = false, strict = false, no_verify = false, cache_decoded = false,
        tolerate_damage = false;
   int batch = 64, threads = 0, prefetch = 4, width = 224, height = 224, short_side = 256, rank = 0, world = 1,

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/duration.h"
+#include "base/secrets.h"
 
 namespace weir::cli {
 
@@ -121,10 +122,6 @@ void Flags::Time(const std::string& name, Duration& target, Duration least, cons
   };
   Parsed(name, target, parse, help, shown);
 }
-void Flags::Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
-                   const std::string& help) {
-  state_->app.add_option(name, target, help)->check(CLI::IsMember(choices))->capture_default_str();
-}
 void Flags::Switch(const std::string& name, bool& target, const std::string& help) {
   state_->app.add_flag(name, target, help);
 }
@@ -140,11 +137,11 @@ std::optional<int> Flags::Parse(const std::vector<std::string>& arguments) {
   } catch (const CLI::ExtrasError&) {
     const std::string name = state_->app.get_name();
     std::fprintf(stderr, "%s: there is no flag or argument \"%s\"\n  %s --help lists them\n", name.c_str(),
-                 state_->app.remaining().front().c_str(), name.c_str());
+                 WithoutSecrets(state_->app.remaining().front()).c_str(), name.c_str());
     return 2;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s\n  %s --help lists the flags\n", state_->app.get_name().c_str(),
-                 error.what(), state_->app.get_name().c_str());
+                 WithoutSecrets(error.what()).c_str(), state_->app.get_name().c_str());
     return 2;
   }
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -76,8 +77,6 @@ class Flags {
   // A time with its unit, as 100ms; at least `least`. `shown` is the default in the help.
   void Time(const std::string& name, Duration& target, Duration least, const std::string& shown,
             const std::string& help);
-  void Choice(const std::string& name, std::string& target, const std::vector<std::string>& choices,
-              const std::string& help);
   // The choice whose ToString is the user's word.
   template <typename Value>
   void OneOf(const std::string& name, Value& target, std::initializer_list<Value> choices,
@@ -104,6 +103,20 @@ class Flags {
           }
         },
         help);
+  }
+  // The choice whose word is the user's. A target that is an optional has no default.
+  template <typename Target, typename Value, size_t kCount>
+  void OneOf(const std::string& name, Target& target, const Choices<Value, kCount>& choices,
+             const std::string& help) {
+    std::vector<std::string> words;
+    std::string shown;
+    for (const Choice<Value>& choice : choices) {
+      words.emplace_back(choice.word);
+      if (target == choice.value) shown = choice.word;
+    }
+    AddChoice(
+        name, shown, words,
+        [&target, &choices](const std::string& given) { target = *FindChoice(choices, given); }, help);
   }
   // The value that `parse`, from a text to a Result, makes of the text. `shown` is the default in the help.
   template <typename Target, typename Parse>
@@ -138,11 +151,5 @@ class Flags {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// Returns the choice whose ToString is `word`. REQUIRES: there is one; Flags::Choice has checked it.
-template <typename Choice>
-Choice ChoiceOf(const std::string& word, std::initializer_list<Choice> choices) {
-  return *std::ranges::find_if(choices, [&](Choice choice) { return ToString(choice) == word; });
-}
 
 }  // namespace weir::cli

@@ -44,10 +44,9 @@ struct IndexFlags {
   }
   // The flags of a command that looks up.
   void AddReading(Flags& flags) {
-    using enum identity::RowAccess;
     AddModel(flags);
     AddThreads(flags);
-    flags.OneOf("--access", options.rows, {{"map", kMap}, {"direct", kDirect}, {"memory", kMemory}},
+    flags.OneOf("--access", options.rows, identity::kRowAccesses,
                 "how rows are read: from a mapping, by direct reads all at once (io_uring), or from memory");
     flags.Time("--storage-delay", options.storage_delay, Duration{}, "",
                "added to each direct read, as 180us: what a slower storage would do; with --access direct");
@@ -71,6 +70,11 @@ struct IndexFlags {
   }
 };
 
+// Names and matches are personal data.
+Console IndexConsole(const std::string& json) {
+  return Console(json, Console::Stdout::kFree, Console::Readers::kOwner);
+}
+
 // Prints the facts of the index and writes the result. Returns the exit status.
 Result<int> Finish(const IndexFlags& common, const Console& console, const Index& index,
                    IdentitiesResult result, const std::stop_token& stop) {
@@ -86,7 +90,7 @@ using Work = std::function<Result<IdentitiesResult>(Index& index, const Console&
 Result<int> Play(Flags& flags, const Arguments& arguments, const IndexFlags& common, Index::Access access,
                  const std::stop_token& stop, const Work& work) {
   if (const auto status = flags.Parse(arguments)) return *status;
-  const Console console(common.json);
+  const Console console = IndexConsole(common.json);
   TRY_STATUS(console.CheckJson());
   const auto index = TRY(common.Open(access));
   IdentitiesResult result = TRY(work(*index, console));
@@ -125,7 +129,7 @@ Result<int> Build(const Arguments& arguments, const std::stop_token& stop) {
                "cosine of the hardest pair of the same person that shall be found");
   common.AddThreads(flags);
   if (const auto status = flags.Parse(arguments)) return *status;
-  Console console(common.json);
+  Console console = IndexConsole(common.json);
   TRY_STATUS(console.CheckJson());
   wanted.threads = common.options.threads > 0 ? common.options.threads : UsableCpus();
   const auto source = TRY(identity::OpenBuildSource(wanted, dimension));

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/secrets.h"
 #include "cli/cluster_flags.h"
 #include "cli/flags.h"
 #include "cli/server_place.h"
@@ -18,15 +19,14 @@ void AddWhere(Flags& flags, LoadFlags& w) {
   flags.Optional("MODEL", w.target,
                  "an .onnx file, a model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME; "
                  "HOST:PORT,HOST:PORT for several servers");
-  flags.Choice("--balance", w.balance, {"round-robin", "least-in-flight", "grpc-round-robin"},
-               "policy over several servers; grpc-round-robin is the gRPC library's own");
+  flags.OneOf("--balance", w.balance, infer::kBalances,
+              "policy over several servers; grpc-round-robin is the gRPC library's own");
   flags.Text("-m,--model-name", w.model, "name of the model on the server at -u");
   flags.Text("-x,--model-version", w.version, "version of the model (default: the newest)");
   flags.Text("-u,--url", w.url,
              "HOST:PORT of the server, or of several with commas (default localhost:8000, or localhost:8001 "
              "with -i grpc)");
-  flags.Choice("-i,--protocol", w.protocol, {"http", "grpc", "HTTP", "gRPC", "GRPC"},
-               "protocol of the server at -u");
+  flags.OneOf("-i,--protocol", w.protocol, infer::kProtocolSpellings, "protocol of the server at -u");
   flags.Integer("--connections", w.connections, 0, 65536,
                 "most HTTP connections (0: one for each request in flight)");
   flags.Integer("--channels", w.channels, 1, 1024, "number of gRPC connections, used in turn");
@@ -45,9 +45,9 @@ void AddWhere(Flags& flags, LoadFlags& w) {
              "engine of a model in this process: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms");
   flags.Text("--device", w.device,
              "device of a model in this process, as in weir run: cpu (default), cuda:N, gpu:N, npu");
-  flags.Choice("--preprocess", w.preprocess, load::PreprocessPlaces(),
-               "place where pixels are normalised, of a model in this process, as in weir run; with gpu the "
-               "requests are pixels");
+  flags.OneOf("--preprocess", w.preprocess, infer::kPreprocess,
+              "place where pixels are normalised, of a model in this process, as in weir run; with gpu the "
+              "requests are pixels");
   flags.Switch("--cuda-graph", w.cuda_graph, "launch each batch whole (CUDA, in this process)");
   flags.Text("--precision", w.precision, "arithmetic of a model in this process, as in weir run");
   flags.Integer("--engine-threads", w.engine_threads, 0, 4096,
@@ -61,8 +61,8 @@ void AddLoad(Flags& flags, LoadFlags& w) {
              "levels of requests in flight: 8, 1:16:4, 1:64:2x or 1,8,32 (default 1)");
   flags.Text("--request-rate-range", w.rate_range,
              "levels of requests per second, sent on schedule whatever is unanswered; same forms");
-  flags.Choice("--request-distribution", w.distribution, {"constant", "poisson", "gamma"},
-               "distribution of the gaps between requests at a rate");
+  flags.OneOf("--request-distribution", w.distribution, infer::kDistributions,
+              "distribution of the gaps between requests at a rate");
   flags.Number("--gamma-variation", w.variation, 0.01, 100, "standard deviation over mean of gamma gaps");
   flags.Text("--request-intervals", w.intervals,
              "file of gaps in microseconds, one a line, repeated to the end of the level");
@@ -97,14 +97,14 @@ void AddData(Flags& flags, LoadFlags& w) {
   flags.Integer("--pool", w.pool, 1, 1 << 20, "number of different requests, sent in turn");
   flags.Texts("--data", w.data,
               "pictures to send, prepared by the model's recipe: files, folders or prepared sets", false);
-  flags.Choice("--payload", w.payload, {"tensor", "pixels", "image"}, "form in which pictures are sent");
+  flags.OneOf("--payload", w.payload, infer::kPayloads, "form in which pictures are sent");
   flags.Text("--recipe", w.recipe,
              "recipe that makes the model's input of a picture (default: the model's own)");
   flags.Repeated(
       "--allow-link", w.allow_links,
       "Folder that links in the folder of a model in this process may lead below. May be given again.");
-  flags.Choice("--shared-memory", w.shared_memory, {"none", "system"},
-               "system: inputs and outputs stay in memory shared with a server on this machine");
+  flags.OneOf("--shared-memory", w.shared_memory, infer::kSharedMemories,
+              "system: inputs and outputs stay in memory shared with a server on this machine");
   flags.Integer64("--output-shared-memory-size", w.output_shared_memory, 0, int64_t{1} << 30,
                   "bytes of shared memory for each output (0: from the model's shapes)");
   flags.TextOrBare("--check", w.check, load::kCheckData,
@@ -124,8 +124,8 @@ void AddLength(Flags& flags, LoadFlags& w) {
                   "least number of unmeasured requests before each repeat");
   flags.Number("-p,--measurement-interval", w.measurement_interval_ms, 0, 8.64e7,
                "as in perf_analyzer: three repeats of this many milliseconds");
-  flags.Choice("--measurement-mode", w.measurement_mode, {"time_windows", "count_windows"},
-               "as in perf_analyzer: windows of time or of requests");
+  flags.OneOf("--measurement-mode", w.measurement_mode, load::kWindows,
+              "as in perf_analyzer: windows of time or of requests");
   flags.Integer64("--measurement-request-count", w.measurement_request_count, 0, int64_t{1} << 40,
                   "as in perf_analyzer, with count_windows: three repeats of this many requests");
   flags.Number(
@@ -141,17 +141,17 @@ void AddClaim(Flags& flags, LoadFlags& w) {
                "milliseconds that the judged percentile must stay below; levels after the first that fails "
                "are left out");
   AddServerPlace(flags, w.server);
-  flags.Choice("--split", w.split, {"statistics", "response"},
-               "source of the server's part of the time: its statistics before and after, or the times that "
-               "weir's server reports with each response (slightly dearer; covers the slowest requests too)");
+  flags.OneOf("--split", w.split, load::kSplits,
+              "source of the server's part of the time: its statistics before and after, or the times that "
+              "weir's server reports with each response (slightly dearer; covers the slowest requests too)");
   flags.Switch("--calibrate", w.calibrate,
                "measure the generator's own maximum against a server that does nothing (automatic if the "
                "generator was busy for over a quarter of the time)");
   flags.Switch("--find-peak", w.find_peak,
                "find the largest rate at which --percentile stays below --latency-threshold, starting at "
                "--request-rate-range");
-  flags.Choice("--scenario", w.scenario, {"single-stream", "multi-stream", "server", "offline"},
-               "MLPerf scenario, with its length and rules (--target-rate for server, --depth for offline)");
+  flags.OneOf("--scenario", w.scenario, load::kMlperfScenarios,
+              "MLPerf scenario, with its length and rules (--target-rate for server, --depth for offline)");
   flags.Number("--target-rate", w.target_rate, 0, 1e8, "requests per second of the server scenario");
   flags.Integer("--depth", w.depth, 0, 65536, "requests in flight of the offline scenario");
   flags.Text("--validate", w.validate, "check a stored --json result against the rules; run nothing");
@@ -165,7 +165,7 @@ void AddClaim(Flags& flags, LoadFlags& w) {
 
 std::optional<int> ParseLoadFlags(const std::vector<std::string>& arguments, LoadFlags& w) {
   if (const Status known = load::CheckForeign(arguments); !known) {
-    std::fprintf(stderr, "weir load: %s\n", known.error().message.c_str());
+    std::fprintf(stderr, "weir load: %s\n", WithoutSecrets(known.error().message).c_str());
     return 2;
   }
   Flags flags("load",

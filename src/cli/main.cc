@@ -6,6 +6,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/secrets.h"
 #include "cli/agent.h"
 #include "cli/console.h"
 #include "cli/verbs.h"
@@ -75,7 +76,7 @@ int Main(const Arguments& arguments) {
   }
   const auto* verb = std::ranges::find_if(kVerbs, [&](const Verb& v) { return v.name == name; });
   if (verb == std::end(kVerbs)) {
-    fmt::print(stderr, "weir: there is no verb \"{}\"; weir --help lists them\n", name);
+    fmt::print(stderr, "weir: there is no verb \"{}\"; weir --help lists them\n", WithoutSecrets(name));
     return kBadInput;
   }
   const int status = verb->run({arguments.begin() + 1, arguments.end()});

@@ -68,7 +68,6 @@ void AddSelectionFlags(Flags& flags, prepare::PrepareRequest& r) {
 }
 
 void AddResultFlags(Flags& flags, prepare::PrepareRequest& r) {
-  using enum dataset::SetFormat;
   flags.Text("-o,--output", r.options.folder,
              "folder of the set: absent, empty, or begun by the same command; or s3://BUCKET/PREFIX");
   flags.Text("--recipe", r.recipe,
@@ -77,7 +76,7 @@ void AddResultFlags(Flags& flags, prepare::PrepareRequest& r) {
   flags.Parsed("--split", r.options.split, prepare::ParseSplit,
                "shares that become separate sets, in folders of --output: 0.8,0.1,0.1 (train, val, test) or "
                "NAME=SHARE,NAME=SHARE; each label is split in the same shares, by names and --seed");
-  flags.OneOf("--format", r.options.format, {kFiles, kTar, kTfrecord, kRaw},
+  flags.OneOf("--format", r.options.format, dataset::kSetFormats,
               "form of the set: encoded files, WebDataset tar, tf.Example records, or uint8 records of one "
               "size (with --recipe)");
   flags.OneOf("--encoding", r.options.encoding,

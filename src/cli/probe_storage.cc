@@ -21,7 +21,7 @@ namespace weir::cli {
 namespace {
 
 // Connects the phase etl with the module that prepares sets.
-Result<probe::EtlFigures> PrepareOriginals(const std::string& format_name, const Clock& clock, int64_t count,
+Result<probe::EtlFigures> PrepareOriginals(dataset::SetFormat format, const Clock& clock, int64_t count,
                                            const probe::ReadOriginal& read, const std::string& folder,
                                            std::stop_token stop, const std::function<void()>& moved) {
   prepare::Feed feed{.count = count};
@@ -35,11 +35,8 @@ Result<probe::EtlFigures> PrepareOriginals(const std::string& format_name, const
   };
   feed.name = [](int64_t index) { return fmt::format("{:08}", index); };
   feed.label = [](int64_t) { return std::optional<int>(); };
-  using dataset::SetFormat;
-  const SetFormat format =
-      ChoiceOf(format_name, {SetFormat::kFiles, SetFormat::kTar, SetFormat::kTfrecord, SetFormat::kRaw});
   dataset::Geometry geometry{.short_side = 256};
-  if (format == SetFormat::kRaw) geometry.crop = dataset::Size{224, 224};
+  if (format == dataset::SetFormat::kRaw) geometry.crop = dataset::Size{224, 224};
   const auto summary =
       TRY(prepare::PrepareSet(feed, {.folder = folder, .format = format, .geometry = geometry}, clock,
                               std::move(stop), [&](const auto&) { moved(); }));

@@ -11,12 +11,12 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, probe::StorageR
                "weir probe storage . --samples 200 --accelerators 1:8");
   parser.Texts("PATH", flags.paths,
                "Folders on the storages, one for each. A set is written below each and removed.", true);
-  parser.Choice("--phase", flags.phase, {"train", "etl", "infer", "stream", "mix", "all"},
-                "train (default): emulated accelerators over random samples. etl: pictures are read, decoded "
-                "and written "
-                "as a prepared set. infer: streams of frames with deadlines. stream: large sequential reads. "
-                "mix: train, "
-                "infer and stream each alone, then at once. all: etl, train and infer one after the other.");
+  parser.OneOf("--phase", flags.phase, probe::kStoragePhases,
+               "train (default): emulated accelerators over random samples. etl: pictures are read, decoded "
+               "and written "
+               "as a prepared set. infer: streams of frames with deadlines. stream: large sequential reads. "
+               "mix: train, "
+               "infer and stream each alone, then at once. all: etl, train and infer one after the other.");
   parser.Text("--profile", flags.profile, "Demand of an MLPerf Storage workload, such as resnet50-h100.");
   parser.Text("--profile-from", flags.profile_from,
               "Model (.onnx file or folder) whose step time is measured first and used as the demand.");
@@ -35,10 +35,7 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, probe::StorageR
               "Network, by its name in the predictor's table or as a model, whose step is predicted.");
   parser.Text("--set", flags.set,
               "Folder whose files are read instead of a written set. Nothing is written.");
-  parser.OneOf(
-      "--access", flags.access,
-      {{"pool", probe::Access::kPool}, {"io_uring", probe::Access::kUring}, {"mmap", probe::Access::kMmap}},
-      "Blocking reads (default), io_uring or mappings.");
+  parser.OneOf("--access", flags.access, probe::kAccesses, "Blocking reads (default), io_uring or mappings.");
   parser.OneOf("--source", flags.from_memory, {{"storage", false}, {"memory", true}},
                "memory: this program without a storage.");
   parser.Integer("--ring-depth", flags.ring_depth, 1, 1024,
@@ -80,23 +77,16 @@ std::optional<int> ParseStorageFlags(const Arguments& arguments, probe::StorageR
   parser.Number("--sample-bytes", flags.made.mean_bytes, 1, 1e12, "Mean size of a written sample.");
   parser.Number("--sample-deviation", flags.made.deviation_bytes, 1, 1e12,
                 "Standard deviation of the sizes, bytes.");
-  parser.OneOf("--size-distribution", flags.made.distribution,
-               {{"log-normal", probe::SizeDistribution::kLogNormal},
-                {"normal", probe::SizeDistribution::kNormal},
-                {"uniform", probe::SizeDistribution::kUniform}},
+  parser.OneOf("--size-distribution", flags.made.distribution, probe::kSizeDistributions,
                "Distribution of the sizes of written samples (default log-normal).");
-  parser.OneOf("--format", flags.made.format,
-               {{"files", probe::SetFormat::kFiles},
-                {"tar", probe::SetFormat::kTar},
-                {"tfrecord", probe::SetFormat::kTfrecord},
-                {"raw", probe::SetFormat::kRaw}},
+  parser.OneOf("--format", flags.made.format, dataset::kSetFormats,
                "Form of the written set. Shards of tar and tfrecord are read from begin to end; raw records "
                "are read in any order.");
   parser.Integer("--shard-mb", flags.made.shard_bytes, 1, 1 << 20, "MiB of a shard (default 256).", 1 << 20);
   parser.Number("--max-rate", flags.max_rate_mb, 0.001, 1e6, "MB/s at most while the set is written.");
   parser.Integer("--seed", flags.seed, 0, 2'000'000'000, "Seed of sizes, contents and order (default 1).");
-  parser.Choice("--prepare-format", flags.prepare_format, {"files", "tar", "tfrecord", "raw"},
-                "Form of the set that etl writes (default tar).");
+  parser.OneOf("--prepare-format", flags.prepare_format, dataset::kSetFormats,
+               "Form of the set that etl writes (default tar).");
   AddClusterFlags(parser, flags.join);
   parser.Text("--html", flags.html, "HTML file for the report.");
   parser.Text("--json", flags.json, "JSON file for the result; - for standard output.");

@@ -24,16 +24,16 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
   flags.Required("MODEL", r.model,
                  ".onnx file, model folder, or http://HOST:PORT/NAME or grpc://HOST:PORT/NAME of a server; "
                  "HOST:PORT,HOST:PORT for several servers");
-  flags.Choice("--balance", r.balance, {"round-robin", "least-in-flight", "grpc-round-robin"},
-               "policy over several servers; grpc-round-robin is the gRPC library's own");
+  flags.OneOf("--balance", r.balance, infer::kBalances,
+              "policy over several servers; grpc-round-robin is the gRPC library's own");
   flags.Texts("DATA", r.data, "files, folders (recursive) or prepared sets", true);
   flags.Text("--recipe", r.recipe,
              "recipe that makes the model's input of a picture (default: the model's recipe.yaml)");
   flags.Repeated("--allow-link", r.allow_links,
                  "Folder that links in the model's folder may lead below. May be given again.");
-  flags.Choice("--payload", r.payload, {"tensor", "pixels", "image"},
-               "form in which pictures are sent to a server: its input, uint8 pixels that it normalises, or "
-               "files that it decodes");
+  flags.OneOf("--payload", r.payload, infer::kPayloads,
+              "form in which pictures are sent to a server: its input, uint8 pixels that it normalises, or "
+              "files that it decodes");
   flags.Text(
       "--engine", r.engine,
       "engine: onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms (default: as the model says)");
@@ -41,8 +41,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
       "--device", r.device,
       "device: cpu (default), cuda:N, cuda:UUID, cuda:all, gpu:N or npu (Intel, with openvino); several "
       "with commas");
-  flags.Choice("--preprocess", r.preprocess, run::PreprocessPlaces(),
-               "place where pixels are normalised: cpu (default), or gpu (CUDA: a quarter of the bytes)");
+  flags.OneOf("--preprocess", r.preprocess, infer::kPreprocess,
+              "place where pixels are normalised: cpu (default), or gpu (CUDA: a quarter of the bytes)");
   flags.Switch("--cuda-graph", r.cuda_graph, "record each batch size once and launch it whole (CUDA)");
   flags.Integer64("--gpu-memory-mb", r.gpu_memory_mb, 0, 1 << 24,
                   "most MiB that an instance on CUDA takes (0: no limit)");
@@ -55,7 +55,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, Wanted& w) {
                 "mode, 1 in sync mode)");
   flags.Text("--cache-dir", r.cache_dir, "folder for compiled models, if the engine keeps them");
   flags.Integer("-b,--batch", r.batch, 0, 65536, "pictures in a batch (0: 8, or the model's fixed batch)");
-  flags.Choice("--mode", r.mode, {"sync", "async"}, "sync: one batch at a time, without overlap");
+  flags.OneOf("--mode", r.mode, infer::kModes, "sync: one batch at a time, without overlap");
   flags.Integer("--in-flight", r.in_flight, 0, 4096,
                 "batches in flight in async mode (0: enough to keep the engine busy)");
   flags.Integer("--decode-threads", r.decode_threads, 0, 4096,

@@ -35,10 +35,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, watch::WatchRequest& r
   flags.Text(
       "--identities", r.identities.folder,
       "Index of weir identities in which embeddings are looked up. It must have the embedding model's hash.");
-  flags.OneOf("--identity-access", r.identities.access,
-              {{"map", identity::RowAccess::kMap},
-               {"direct", identity::RowAccess::kDirect},
-               {"memory", identity::RowAccess::kMemory}},
+  flags.OneOf("--identity-access", r.identities.access, identity::kRowAccesses,
               "How rows of the index are read: from a mapping, by direct reads all at once, or from memory.");
   flags.Number("--false-alarms", r.identities.false_alarms, 1e-9, 0.5,
                "Share of strangers that may be given a name; the threshold follows from it and from the "
@@ -89,8 +86,7 @@ std::optional<int> ParseFlags(const Arguments& arguments, watch::WatchRequest& r
   flags.Text(
       "--webhook", r.webhook,
       "Post what each frame shows as JSON to this http:// or https:// URL; repeated where that fails.");
-  flags.OneOf("--webhook-events", r.webhook_events,
-              {watch::EventFilter::kAny, watch::EventFilter::kObjects, watch::EventFilter::kNamed},
+  flags.OneOf("--webhook-events", r.webhook_events, watch::kEventFilters,
               "Events that are posted: any; those with an object; those with a person's name.");
   flags.Text(
       "--live", r.live,
@@ -102,7 +98,8 @@ std::optional<int> ParseFlags(const Arguments& arguments, watch::WatchRequest& r
 
 Result<int> WatchWith(const watch::WatchRequest& request, const std::stop_token& stop) {
   const bool takes_stdout = request.events == "-" || request.frames == "-";
-  Console console(request.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree);
+  Console console(request.json, takes_stdout ? Console::Stdout::kTaken : Console::Stdout::kFree,
+                  Console::Readers::kOwner);
   TRY_STATUS(console.CheckJson());
   const SteadyClock clock;
   const auto hooks = HooksOf<watch::PlayHooks>(console, "watch");

@@ -41,22 +41,7 @@ Result<int> ReadSide(const Node& node, const Place& place) {
   return yaml::ReadNumber(node, place, 1, kMaxSide);
 }
 
-constexpr std::pair<std::string_view, Layout> kLayouts[] = {{"NCHW", Layout::kNchw}, {"NHWC", Layout::kNhwc}};
-constexpr std::pair<std::string_view, ElementType> kElementTypes[] = {{"FP32", ElementType::kFp32},
-                                                                      {"UINT8", ElementType::kUint8}};
-constexpr std::pair<std::string_view, Channels> kChannelOrders[] = {
-    {"RGB", Channels::kRgb}, {"BGR", Channels::kBgr}, {"GRAY", Channels::kGrey}};
-constexpr std::pair<std::string_view, Orientation> kOrientations[] = {{"exif", Orientation::kExif},
-                                                                      {"ignore", Orientation::kIgnore}};
-constexpr std::pair<std::string_view, bool> kFilters[] = {{"bilinear", true}};
-
-template <typename Value, size_t N>
-std::string_view NameOf(Value value, const std::pair<std::string_view, Value> (&choices)[N]) {
-  for (const auto& [word, choice] : choices) {
-    if (choice == value) return word;
-  }
-  return "";
-}
+constexpr Choices<bool, 1> kFilters{{{true, "bilinear"}}};
 
 Result<Size> ReadSize(const Node& node, const Place& place) {
   Size size;
@@ -206,9 +191,9 @@ std::string FormatRecipe(const Recipe& recipe) {
     yaml += fmt::format("{}: {}\n", key, value);
   };
   if (!recipe.input.empty()) line("input", Quote(recipe.input));
-  line("layout", NameOf(recipe.layout, kLayouts));
-  line("datatype", NameOf(recipe.datatype, kElementTypes));
-  line("channels", NameOf(geometry.channels, kChannelOrders));
+  line("layout", WordOf(kLayouts, recipe.layout));
+  line("datatype", WordOf(kElementTypes, recipe.datatype));
+  line("channels", WordOf(kChannelOrders, geometry.channels));
   if (geometry.short_side)
     line("resize", fmt::format("{{short_side: {}, filter: bilinear}}", *geometry.short_side));
   if (geometry.resize) {
@@ -226,7 +211,7 @@ std::string FormatRecipe(const Recipe& recipe) {
   line("softmax", recipe.softmax ? "true" : "false");
   if (!recipe.labels.empty()) line("labels", Quote(recipe.labels));
   line("first_class", fmt::format("{}", recipe.first_class));
-  line("orientation", NameOf(geometry.orientation, kOrientations));
+  line("orientation", WordOf(kOrientations, geometry.orientation));
   return yaml;
 }
 
@@ -237,7 +222,7 @@ std::string GeometryHash(const Geometry& geometry) {
   const std::string canonical =
       fmt::format("bilinear antialiased short_side={} resize={} crop={} channels={} orientation={}",
                   geometry.short_side.value_or(0), size(geometry.resize), size(geometry.crop),
-                  NameOf(geometry.channels, kChannelOrders), NameOf(geometry.orientation, kOrientations));
+                  WordOf(kChannelOrders, geometry.channels), WordOf(kOrientations, geometry.orientation));
   return fmt::format("{:016x}", XXH3_64bits(canonical.data(), canonical.size()));
 }
 

@@ -8,14 +8,22 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 
 namespace weir::dataset {
 
 enum class Layout { kNchw, kNhwc };
+inline constexpr Choices<Layout, 2> kLayouts{{{Layout::kNchw, "NCHW"}, {Layout::kNhwc, "NHWC"}}};
 enum class Channels { kRgb, kBgr, kGrey };
+inline constexpr Choices<Channels, 3> kChannelOrders{
+    {{Channels::kRgb, "RGB"}, {Channels::kBgr, "BGR"}, {Channels::kGrey, "GRAY"}}};
 enum class ElementType { kFp32, kUint8 };
+inline constexpr Choices<ElementType, 2> kElementTypes{
+    {{ElementType::kFp32, "FP32"}, {ElementType::kUint8, "UINT8"}}};
 enum class Orientation { kExif, kIgnore };
+inline constexpr Choices<Orientation, 2> kOrientations{
+    {{Orientation::kExif, "exif"}, {Orientation::kIgnore, "ignore"}}};
 
 struct Size {
   int width = 0;

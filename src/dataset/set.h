@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/choices.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "dataset/labels.h"
@@ -27,7 +28,12 @@
 namespace weir::dataset {
 
 enum class SetFormat { kFiles, kTar, kTfrecord, kRaw };
-std::string_view ToString(SetFormat format);  // "files", "tar", "tfrecord", "raw": also the shards' extension
+// The words are also the shards' extensions.
+inline constexpr Choices<SetFormat, 4> kSetFormats{{{SetFormat::kFiles, "files"},
+                                                    {SetFormat::kTar, "tar"},
+                                                    {SetFormat::kTfrecord, "tfrecord"},
+                                                    {SetFormat::kRaw, "raw"}}};
+constexpr std::string_view ToString(SetFormat format) { return WordOf(kSetFormats, format); }
 
 // Which part of a work that was split: part `index` (from 1) of `count`.
 struct Part {

@@ -16,34 +16,10 @@ constexpr int64_t kMaxImages = int64_t{1} << 40;
 constexpr int64_t kMaxParts = 1'000'000;
 constexpr int64_t kMaxPath = 4096;  // bytes, as Linux has it
 
-template <typename Value>
-struct Word {
-  Value value;
-  const char* name;
-};
-constexpr Word<SetFormat> kFormats[] = {{SetFormat::kFiles, "files"},
-                                        {SetFormat::kTar, "tar"},
-                                        {SetFormat::kTfrecord, "tfrecord"},
-                                        {SetFormat::kRaw, "raw"}};
-constexpr Word<Channels> kChannelOrders[] = {
-    {Channels::kRgb, "RGB"}, {Channels::kBgr, "BGR"}, {Channels::kGrey, "GRAY"}};
-constexpr Word<Orientation> kOrientations[] = {{Orientation::kExif, "exif"},
-                                               {Orientation::kIgnore, "ignore"}};
-
 template <typename Value, size_t N>
-std::string NameOf(Value value, const Word<Value> (&words)[N]) {
-  for (const auto& word : words) {
-    if (word.value == value) return word.name;
-  }
-  return "";
-}
-
-template <typename Value, size_t N>
-Result<Value> GetWord(const Json& json, std::string_view key, const Word<Value> (&words)[N]) {
+Result<Value> GetWord(const Json& json, std::string_view key, const Choices<Value, N>& choices) {
   const std::string text = TRY(GetString(json, key));
-  for (const auto& word : words) {
-    if (text == word.name) return word.value;
-  }
+  if (const auto found = FindChoice(choices, text)) return *found;
   return Fail(ErrorCode::kCorrupt,
               fmt::format("key \"{}\": \"{}\" is not known here", key, EscapeBytes(text)));
 }
@@ -84,8 +60,8 @@ Json GeometryJson(const Geometry& geometry) {
   PutIfAny(json, "short_side", geometry.short_side);
   if (geometry.resize) json["resize"] = SizeJson(*geometry.resize);
   if (geometry.crop) json["crop"] = SizeJson(*geometry.crop);
-  json["channels"] = NameOf(geometry.channels, kChannelOrders);
-  json["orientation"] = NameOf(geometry.orientation, kOrientations);
+  json["channels"] = WordOf(kChannelOrders, geometry.channels);
+  json["orientation"] = WordOf(kOrientations, geometry.orientation);
   return json;
 }
 
@@ -191,7 +167,7 @@ void PutLittleEndian(std::string& out, size_t offset, Number value) {
 
 std::string FormatSetFacts(const SetFacts& facts) {
   Json json = {{"weir_set", kVersion},
-               {"format", NameOf(facts.format, kFormats)},
+               {"format", WordOf(kSetFormats, facts.format)},
                {"images", facts.images},
                {"bytes", facts.bytes}};
   if (facts.geometry) {
@@ -224,7 +200,7 @@ Result<SetFacts> ParseSetFacts(std::string_view text) {
   const Json json = TRY(ParseJson(text));
   TRY_STATUS(CheckVersion(json));
   SetFacts facts;
-  facts.format = TRY(GetWord(json, "format", kFormats));
+  facts.format = TRY(GetWord(json, "format", kSetFormats));
   facts.images = TRY(GetIntegerWithin(json, "images", 0, kMaxImages));
   facts.bytes = TRY(GetIntegerWithin(json, "bytes", 0, INT64_MAX));
   if (const auto geometry = json.find("geometry"); geometry != json.end()) {
@@ -356,20 +332,6 @@ bool IsSplitName(std::string_view name) {
   constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_";
   return !name.empty() && name.size() <= kMaxSplitName && !name.starts_with('.') &&
          !name.starts_with("part-") && name.find_first_not_of(kAllowed) == name.npos;
-}
-
-std::string_view ToString(SetFormat format) {
-  switch (format) {
-    case SetFormat::kFiles:
-      return "files";
-    case SetFormat::kTar:
-      return "tar";
-    case SetFormat::kTfrecord:
-      return "tfrecord";
-    case SetFormat::kRaw:
-      return "raw";
-  }
-  return "";
 }
 
 std::string FormatShardHeader(const SetFacts& facts, int64_t first, int64_t records) {

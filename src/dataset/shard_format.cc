@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -107,15 +108,10 @@ std::string EncodedFront(int64_t picture_bytes) {
   return front_of(1, key.size() + feature.size() + size) + key + feature;
 }
 
-// The names under which TensorFlow's own tools keep them ("JPEG" is what tf.image's readers compare with).
 std::string_view FormatName(std::string_view extension) {
-  if (extension == "jpg") return "JPEG";
-  if (extension == "png") return "PNG";
-  if (extension == "tif") return "TIFF";
-  if (extension == "gif") return "GIF";
-  if (extension == "bmp") return "BMP";
-  if (extension == "webp") return "WEBP";
-  return extension;
+  const auto found =
+      std::ranges::find(image::kPictureFormats, extension, &image::PictureFormatFacts::extension);
+  return found == image::kPictureFormats.end() ? extension : found->record_name;
 }
 
 Frame TfrecordFrame(const SetFacts& facts, const SetEntry& entry, std::span<const std::byte> picture,
@@ -201,22 +197,6 @@ std::string IndexLine(int64_t shard, const SetEntry& entry) {
   return line;
 }
 
-std::string_view ExtensionOf(image::PictureFormat format) {
-  switch (format) {
-    case image::PictureFormat::kJpeg:
-      return "jpg";
-    case image::PictureFormat::kPng:
-      return "png";
-    case image::PictureFormat::kTiff:
-      return "tif";
-    case image::PictureFormat::kGif:
-      return "gif";
-    case image::PictureFormat::kBmp:
-      return "bmp";
-    case image::PictureFormat::kWebp:
-      return "webp";
-  }
-  return "";
-}
+std::string_view ExtensionOf(image::PictureFormat format) { return image::FactsOf(format).extension; }
 
 }  // namespace weir::dataset

@@ -151,12 +151,6 @@ bool EndsWithOneOf(std::string_view name, std::span<const std::string_view> endi
 
 }  // namespace
 
-bool IsNamedLikeAPicture(std::string_view name) {
-  static constexpr std::string_view kEndings[] = {"jpg",  "jpeg", "jpe", "jfif", "png", "tif",
-                                                  "tiff", "gif",  "bmp", "dib",  "webp"};
-  return EndsWithOneOf(name, kEndings);
-}
-
 NotTaken WhyNotTaken(std::string_view name, std::string_view otherwise) {
   static constexpr std::string_view kUnread[] = {
       "avif", "avifs", "heic", "heif", "hif", "jxl", "jp2", "j2k", "jpf", "jpx", "jxr", "wdp", "svg", "svgz",

@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "dataset/recipe.h"
+#include "image/decode.h"
 #include "image/reject.h"
 
 namespace weir::object {
@@ -56,8 +57,7 @@ struct Listing {
   std::vector<std::shared_ptr<object::ReadAhead>> stores;  // objects of S3 or of a web server, by argument
 };
 
-// By its ending, in any case: .jpg .jpeg .jpe .jfif .png .tif .tiff .gif .bmp .dib .webp
-bool IsNamedLikeAPicture(std::string_view name);
+using image::IsNamedLikeAPicture;
 
 // Why a file of this name, which is not IsNamedLikeAPicture, is not taken: by its ending it is a picture of a
 // format that is not read (AVIF, HEIC, JPEG XL, ...), an archive, or no picture.

@@ -8,30 +8,6 @@
 
 namespace weir::feed {
 
-std::string_view ToString(CropRule rule) {
-  switch (rule) {
-    case CropRule::kRandomResized:
-      return "random";
-    case CropRule::kCentre:
-      return "centre";
-    case CropRule::kNone:
-      return "none";
-  }
-  return "unknown";
-}
-
-std::string_view ToString(ValueType type) {
-  switch (type) {
-    case ValueType::kUint8:
-      return "uint8";
-    case ValueType::kFloat16:
-      return "float16";
-    case ValueType::kFloat32:
-      return "float32";
-  }
-  return "unknown";
-}
-
 size_t BytesOf(ValueType type) {
   if (type == ValueType::kFloat32) return 4;
   return type == ValueType::kFloat16 ? 2 : 1;

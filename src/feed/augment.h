@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 #include "dataset/recipe.h"
 #include "feed/chance.h"
@@ -19,10 +20,14 @@ enum class CropRule {
   kCentre,         // short side resized, centre cut out: for validation
   kNone,           // every picture has the output's size already
 };
-std::string_view ToString(CropRule rule);  // "random", "centre", "none"
+inline constexpr Choices<CropRule, 3> kCropRules{
+    {{CropRule::kRandomResized, "random"}, {CropRule::kCentre, "centre"}, {CropRule::kNone, "none"}}};
+constexpr std::string_view ToString(CropRule rule) { return WordOf(kCropRules, rule); }
 
 enum class ValueType { kUint8, kFloat16, kFloat32 };
-std::string_view ToString(ValueType type);  // "uint8", "float16", "float32"
+inline constexpr Choices<ValueType, 3> kValueTypes{
+    {{ValueType::kUint8, "uint8"}, {ValueType::kFloat16, "float16"}, {ValueType::kFloat32, "float32"}}};
+constexpr std::string_view ToString(ValueType type) { return WordOf(kValueTypes, type); }
 size_t BytesOf(ValueType type);
 
 // A range of factors around 1, or of hues around 0: torchvision's ColorJitter with one number.

@@ -11,18 +11,6 @@
 
 namespace weir::feed {
 
-std::string_view ToString(BadPolicy policy) {
-  switch (policy) {
-    case BadPolicy::kReplace:
-      return "replace";
-    case BadPolicy::kSkip:
-      return "skip";
-    case BadPolicy::kStop:
-      return "stop";
-  }
-  return "unknown";
-}
-
 namespace {
 
 constexpr size_t kMostNamed = 100;

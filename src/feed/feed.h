@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "feed/augment.h"
@@ -36,7 +37,9 @@ enum class BadPolicy {
   kSkip,     // its row is left out; the batch has fewer
   kStop,     // the feed ends with an error that names it
 };
-std::string_view ToString(BadPolicy policy);  // "replace", "skip", "stop"
+inline constexpr Choices<BadPolicy, 3> kBadPolicies{
+    {{BadPolicy::kReplace, "replace"}, {BadPolicy::kSkip, "skip"}, {BadPolicy::kStop, "stop"}}};
+constexpr std::string_view ToString(BadPolicy policy) { return WordOf(kBadPolicies, policy); }
 
 struct FeedOptions {
   Slice slice;

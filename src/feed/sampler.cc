@@ -25,22 +25,6 @@ struct Sampler::State {
   uint64_t labels_hash = 0;
 };
 
-std::string_view ToString(Sampling sampling) {
-  switch (sampling) {
-    case Sampling::kSequential:
-      return "sequential";
-    case Sampling::kGlobal:
-      return "global";
-    case Sampling::kBlocks:
-      return "blocks";
-    case Sampling::kWeighted:
-      return "weighted";
-    case Sampling::kBalanced:
-      return "balanced";
-  }
-  return "unknown";
-}
-
 namespace {
 
 constexpr int64_t kMostSamples = int64_t{1} << 32;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 #include "feed/order.h"
 
@@ -20,7 +21,12 @@ enum class Sampling {
   kWeighted,    // with replacement, each sample in proportion to its weight
   kBalanced,    // every class as often as every other
 };
-std::string_view ToString(Sampling sampling);  // "sequential", "global", "blocks", "weighted", "balanced"
+inline constexpr Choices<Sampling, 5> kSamplings{{{Sampling::kSequential, "sequential"},
+                                                  {Sampling::kGlobal, "global"},
+                                                  {Sampling::kBlocks, "blocks"},
+                                                  {Sampling::kWeighted, "weighted"},
+                                                  {Sampling::kBalanced, "balanced"}}};
+constexpr std::string_view ToString(Sampling sampling) { return WordOf(kSamplings, sampling); }
 
 struct SamplerOptions {
   Sampling sampling = Sampling::kGlobal;

@@ -4,18 +4,6 @@
 
 namespace weir::feed {
 
-std::string_view ToString(Ends ends) {
-  switch (ends) {
-    case Ends::kDrop:
-      return "drop";
-    case Ends::kPad:
-      return "pad";
-    case Ends::kWrap:
-      return "wrap";
-  }
-  return "unknown";
-}
-
 Status CheckSlice(const Slice& slice, int64_t positions) {
   constexpr int64_t kMost = int64_t{1} << 24;
   if (slice.batch < 1 || slice.batch > kMost)

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/choices.h"
 #include "base/error.h"
 
 namespace weir::feed {
@@ -19,7 +20,8 @@ enum class Ends {
   kPad,   // rows without a sample fill the last batch
   kWrap,  // samples from the epoch's beginning fill the last batch
 };
-std::string_view ToString(Ends ends);  // "drop", "pad", "wrap"
+inline constexpr Choices<Ends, 3> kEnds{{{Ends::kDrop, "drop"}, {Ends::kPad, "pad"}, {Ends::kWrap, "wrap"}}};
+constexpr std::string_view ToString(Ends ends) { return WordOf(kEnds, ends); }
 
 struct Slice {
   int64_t batch = 1;  // rows of one rank

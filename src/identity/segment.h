@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "identity/disk.h"
@@ -28,6 +29,8 @@ enum class RowAccess {
   kDirect,  // O_DIRECT reads through io_uring, all of a look-up at once: latency does not depend on the cache
   kMemory,  // from memory, read when the file is opened
 };
+inline constexpr Choices<RowAccess, 3> kRowAccesses{
+    {{RowAccess::kMap, "map"}, {RowAccess::kDirect, "direct"}, {RowAccess::kMemory, "memory"}}};
 
 // The sizes of a file and the places of its sections, in bytes. The file is, in this order:
 //   the header, in a page of its own with a checksum

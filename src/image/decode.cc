@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -11,23 +13,55 @@
 namespace weir::image {
 namespace {
 
-Accepted<PictureInfo> ReadInfo(PictureFormat format, std::span<const std::byte> encoded) {
-  switch (format) {
-    case PictureFormat::kJpeg:
-      return ReadJpegInfo(encoded);
-    case PictureFormat::kPng:
-      return ReadPngInfo(encoded);
-    case PictureFormat::kTiff:
-      return ReadTiffInfo(encoded);
-    case PictureFormat::kGif:
-      return ReadGifInfo(encoded);
-    case PictureFormat::kBmp:
-      return ReadBmpInfo(encoded);
-    case PictureFormat::kWebp:
-      return ReadWebpInfo(encoded);
+using namespace std::string_view_literals;
+
+using Head = std::string_view;
+
+// The fourth form of each is BigTIFF.
+bool BeginsTiff(Head head) {
+  for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
+    if (head.starts_with(magic)) return true;
   }
-  return Unsupported("no decoder for this format");
+  return false;
 }
+
+// "BM" alone begins many texts: the low bytes of the second header's size tell (12, 40, 52, 56, 64, 108,
+// 124).
+bool BeginsBmp(Head head) {
+  return head.size() >= 16 && head.starts_with("BM"sv) && head[15] == 0 &&
+         "\x0C\x28\x34\x38\x40\x6C\x7C"sv.contains(head[14]);
+}
+
+// Memory that a decoder keeps between pictures.
+struct Kept {
+  Scratch scratch;
+  JpegScratch jpeg;
+};
+
+template <auto kDecode>
+Accepted<void> WithScratch(const DecodeJob& job, Kept& kept, Pixels& out) {
+  return kDecode(job, kept.scratch, out);
+}
+
+// The functions of a format, in the order of the enum.
+struct Codec {
+  bool (*begins)(Head head);
+  Accepted<PictureInfo> (*read_info)(std::span<const std::byte> encoded);
+  Accepted<void> (*decode)(const DecodeJob& job, Kept& kept, Pixels& out);
+};
+constexpr std::array<Codec, kPictureFormats.size()> kCodecs{
+    {{[](Head head) { return head.starts_with("\xFF\xD8\xFF"sv); }, ReadJpegInfo,
+      [](const DecodeJob& job, Kept& kept, Pixels& out) { return DecodeJpeg(job, kept.jpeg, out); }},
+     {[](Head head) { return head.starts_with("\x89PNG\r\n\x1A\n"sv); }, ReadPngInfo, WithScratch<DecodePng>},
+     {BeginsTiff, ReadTiffInfo, WithScratch<DecodeTiff>},
+     {[](Head head) { return head.starts_with("GIF87a"sv) || head.starts_with("GIF89a"sv); }, ReadGifInfo,
+      WithScratch<DecodeGif>},
+     {BeginsBmp, ReadBmpInfo, WithScratch<DecodeBmp>},
+     {[](Head head) {
+        return head.size() >= 12 && head.starts_with("RIFF"sv) && head.substr(8, 4) == "WEBP"sv;
+      },
+      ReadWebpInfo, WithScratch<DecodeWebp>}}};
+const Codec& CodecOf(PictureFormat format) { return kCodecs[static_cast<size_t>(format)]; }
 
 bool Inside(const Window& window, const PictureInfo& info, int shrink) {
   return window.x >= 0 && window.y >= 0 && window.width > 0 && window.height > 0 &&
@@ -37,41 +71,28 @@ bool Inside(const Window& window, const PictureInfo& info, int shrink) {
 
 }  // namespace
 
-std::string_view ToString(PictureFormat format) {
-  switch (format) {
-    case PictureFormat::kJpeg:
-      return "jpeg";
-    case PictureFormat::kPng:
-      return "png";
-    case PictureFormat::kTiff:
-      return "tiff";
-    case PictureFormat::kGif:
-      return "gif";
-    case PictureFormat::kBmp:
-      return "bmp";
-    case PictureFormat::kWebp:
-      return "webp";
-  }
-  return "unknown";
+std::string PictureFormatList() {
+  std::string list;
+  for (const PictureFormatFacts& facts : kPictureFormats)
+    list += (list.empty() ? "" : ", ") + std::string(facts.word);
+  return list;
+}
+
+bool IsNamedLikeAPicture(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos) return false;
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
+  return std::ranges::any_of(kPictureFormats, [&](const PictureFormatFacts& facts) {
+    return std::ranges::any_of(facts.endings, [&](std::string_view ending) {
+      return !ending.empty() && std::ranges::equal(name.substr(dot + 1), ending, same);
+    });
+  });
 }
 
 std::optional<PictureFormat> SniffFormat(std::span<const std::byte> head) {
-  using namespace std::string_view_literals;
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (text.starts_with("\xFF\xD8\xFF"sv)) return PictureFormat::kJpeg;
-  if (text.starts_with("\x89PNG\r\n\x1A\n"sv)) return PictureFormat::kPng;
-  if (text.starts_with("GIF87a"sv) || text.starts_with("GIF89a"sv)) return PictureFormat::kGif;
-  // The fourth form of each is BigTIFF.
-  for (const std::string_view magic : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
-    if (text.starts_with(magic)) return PictureFormat::kTiff;
-  }
-  if (text.size() >= 12 && text.starts_with("RIFF"sv) && text.substr(8, 4) == "WEBP"sv)
-    return PictureFormat::kWebp;
-  // "BM" alone begins many texts: the low bytes of the second header's size tell (12, 40, 52, 56, 64, 108,
-  // 124).
-  if (text.size() >= 16 && text.starts_with("BM"sv) && text[15] == 0 &&
-      "\x0C\x28\x34\x38\x40\x6C\x7C"sv.contains(text[14])) {
-    return PictureFormat::kBmp;
+  const Head text(reinterpret_cast<const char*>(head.data()), head.size());
+  for (const PictureFormatFacts& facts : kPictureFormats) {
+    if (CodecOf(facts.format).begins(text)) return facts.format;
   }
   return std::nullopt;
 }
@@ -120,17 +141,13 @@ void PutOnBlack(const uint8_t* rgba, size_t count, uint8_t* rgb) {
 Accepted<PictureInfo> ReadPictureInfo(std::span<const std::byte> encoded, const DecodeOptions& options) {
   if (encoded.empty()) return Refuse(RejectReason::kEmpty, "no bytes");
   const auto format = SniffFormat(encoded);
-  if (!format)
-    return Refuse(RejectReason::kNotAPicture, "the content is none of jpeg, png, tiff, gif, bmp, webp");
-  const PictureInfo info = TRY(ReadInfo(*format, encoded));
+  if (!format) return Refuse(RejectReason::kNotAPicture, "the content is none of " + PictureFormatList());
+  const PictureInfo info = TRY(CodecOf(*format).read_info(encoded));
   TRY_STATUS(CheckPixels(info, options.max_pixels));
   return info;
 }
 
-struct Decoder::State {
-  Scratch scratch;
-  JpegScratch jpeg;
-};
+struct Decoder::State : Kept {};
 
 Decoder::Decoder() : state_(std::make_unique<State>()) {}
 Decoder::~Decoder() = default;
@@ -149,22 +166,7 @@ Accepted<void> Decoder::Decode(std::span<const std::byte> encoded, const Picture
                       options.max_pixels,
                       options.shrink,
                       options.keep_numbers};
-  Scratch& scratch = state_->scratch;
-  switch (info.format) {
-    case PictureFormat::kJpeg:
-      return DecodeJpeg(job, state_->jpeg, out);
-    case PictureFormat::kPng:
-      return DecodePng(job, scratch, out);
-    case PictureFormat::kTiff:
-      return DecodeTiff(job, scratch, out);
-    case PictureFormat::kGif:
-      return DecodeGif(job, scratch, out);
-    case PictureFormat::kBmp:
-      return DecodeBmp(job, scratch, out);
-    case PictureFormat::kWebp:
-      return DecodeWebp(job, scratch, out);
-  }
-  return Unsupported("no decoder for this format");
+  return CodecOf(info.format).decode(job, *state_, out);
 }
 
 }  // namespace weir::image

@@ -1,11 +1,14 @@
 // Encoded pictures to pixels. The content decides the format, never the name.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "image/reject.h"
@@ -13,7 +16,30 @@
 namespace weir::image {
 
 enum class PictureFormat { kJpeg, kPng, kTiff, kGif, kBmp, kWebp };
-std::string_view ToString(PictureFormat format);  // "jpeg", "png", ...
+
+// The words and names of a format.
+struct PictureFormatFacts {
+  PictureFormat format = PictureFormat::kJpeg;
+  std::string_view word;                    // in messages and results
+  std::string_view extension;               // of files that weir writes
+  std::string_view record_name;             // in tf.Example records, as TensorFlow's own tools have it
+  std::array<std::string_view, 4> endings;  // of names that people give, in small letters
+};
+// One entry for each, in the order of the enum. formats.h says what else a format needs.
+inline constexpr std::array<PictureFormatFacts, 6> kPictureFormats{
+    {{PictureFormat::kJpeg, "jpeg", "jpg", "JPEG", {"jpg", "jpeg", "jpe", "jfif"}},
+     {PictureFormat::kPng, "png", "png", "PNG", {"png"}},
+     {PictureFormat::kTiff, "tiff", "tif", "TIFF", {"tif", "tiff"}},
+     {PictureFormat::kGif, "gif", "gif", "GIF", {"gif"}},
+     {PictureFormat::kBmp, "bmp", "bmp", "BMP", {"bmp", "dib"}},
+     {PictureFormat::kWebp, "webp", "webp", "WEBP", {"webp"}}}};
+constexpr const PictureFormatFacts& FactsOf(PictureFormat format) {
+  return kPictureFormats[static_cast<size_t>(format)];
+}
+constexpr std::string_view ToString(PictureFormat format) { return FactsOf(format).word; }
+std::string PictureFormatList();  // "jpeg, png, ..."
+// Whether a name without its folder ends as those of pictures do, in letters of any case.
+bool IsNamedLikeAPicture(std::string_view name);
 
 // The format by the first bytes (16 are enough), if they begin any picture known.
 std::optional<PictureFormat> SniffFormat(std::span<const std::byte> head);

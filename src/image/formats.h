@@ -1,4 +1,5 @@
-// The functions that each format's file gives to decode.cc. Private to the decoder.
+// The functions that each format's file gives to the table in decode.cc. Private to the decoder. A new format
+// has an entry in kPictureFormats (decode.h), its functions here and in that table, and a file.
 #pragma once
 
 #include <cstddef>

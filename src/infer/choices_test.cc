@@ -7,16 +7,21 @@
 namespace weir::infer {
 namespace {
 
-TEST(FindChoice, FindsEachChoiceByItsWord) {
-  for (const Protocol protocol : kProtocols) EXPECT_EQ(FindChoice(kProtocols, ToString(protocol)), protocol);
-  for (const Mode mode : kModes) EXPECT_EQ(FindChoice(kModes, ToString(mode)), mode);
-  for (const Payload payload : kPayloads) {
-    EXPECT_EQ(FindChoice(kPayloads, ToString(payload)), payload);
-    const bool has_suffix = payload != Payload::kTensor;
-    EXPECT_EQ(SuffixOf(payload), has_suffix ? "." + std::string(ToString(payload)) : "");
-  }
-  for (const Balance balance : kBalances) EXPECT_EQ(FindChoice(kBalances, ToString(balance)), balance);
+TEST(Choices, AreFoundByTheirWords) {
+  EXPECT_EQ(FindChoice(kModes, "async"), Mode::kAsync);
   EXPECT_EQ(FindChoice(kModes, "Async"), std::nullopt);
+  EXPECT_EQ(FindChoice(kProtocolSpellings, "gRPC"), Protocol::kGrpc);
+  EXPECT_EQ(ToString(Protocol::kGrpc), "grpc");
+  EXPECT_EQ(ListOf(kPayloads), "tensor, pixels or image");
+  EXPECT_EQ(ListOf(kModes), "sync or async");
+  EXPECT_EQ(WordsOf(kBalances).size(), 3u);
+}
+
+TEST(Choices, NameTheSuffixOfAPayload) {
+  for (const auto& [payload, word] : kPayloads) {
+    const bool has_suffix = payload != Payload::kTensor;
+    EXPECT_EQ(SuffixOf(payload), has_suffix ? "." + std::string(word) : "");
+  }
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ bool IsUuid(std::string_view text) {
   });
 }
 
+// Whether there may be several, each with a number.
+bool IsCounted(Device::Kind kind) { return kind == Device::Kind::kCuda || kind == Device::Kind::kGpu; }
+
 std::unexpected<Error> NoDevice(std::string_view text) {
   return Fail(ErrorCode::kInvalidArgument,
               fmt::format("\"{}\" is no device: use cpu, cuda:N, cuda:all or cuda:UUID (NVIDIA), gpu:N or "
@@ -39,34 +42,26 @@ std::unexpected<Error> NoDevice(std::string_view text) {
 }  // namespace
 
 std::string ToString(const Device& device) {
-  switch (device.kind) {
-    case Device::Kind::kCuda:
-      if (!device.uuid.empty()) return "cuda:" + device.uuid;
-      return device.index == Device::kAll ? "cuda:all" : fmt::format("cuda:{}", device.index);
-    case Device::Kind::kGpu:
-      return fmt::format("gpu:{}", device.index);
-    case Device::Kind::kNpu:
-      return "npu";
-    case Device::Kind::kCpu:
-      break;
-  }
-  return "cpu";
+  const std::string_view kind = ToString(device.kind);
+  if (!IsCounted(device.kind)) return std::string(kind);
+  if (!device.uuid.empty()) return fmt::format("{}:{}", kind, device.uuid);
+  return device.index == Device::kAll ? fmt::format("{}:all", kind)
+                                      : fmt::format("{}:{}", kind, device.index);
 }
 
 Result<Device> ParseDevice(std::string_view text) {
-  if (text == "cpu") return Device{};
-  if (text == "npu") return Device{.kind = Device::Kind::kNpu, .index = 0, .uuid = {}};
   const size_t colon = text.find(':');
-  const std::string_view kind = text.substr(0, colon);
-  if (kind != "cuda" && kind != "gpu") return NoDevice(text);
-  Device device{.kind = kind == "cuda" ? Device::Kind::kCuda : Device::Kind::kGpu, .index = 0, .uuid = {}};
+  const auto kind = FindChoice(kDeviceKinds, text.substr(0, colon));
+  if (!kind) return NoDevice(text);
+  Device device{.kind = *kind, .index = 0, .uuid = {}};
   if (colon == std::string_view::npos) return device;
+  if (!IsCounted(*kind)) return NoDevice(text);
   const std::string_view which = text.substr(colon + 1);
   if (const auto index = Number(which)) {
     device.index = *index;
-  } else if (kind == "cuda" && which == "all") {
+  } else if (kind == Device::Kind::kCuda && which == "all") {
     device.index = Device::kAll;
-  } else if (kind == "cuda" && IsUuid(which)) {
+  } else if (kind == Device::Kind::kCuda && IsUuid(which)) {
     device.uuid = which;
   } else {
     return NoDevice(text);
@@ -79,10 +74,9 @@ Result<std::vector<Device>> ParseDevices(std::string_view text) {
   while (true) {
     const size_t comma = text.find(',');
     const std::string_view part = text.substr(0, comma);
-    const bool is_number = !devices.empty() && devices.back().kind != Device::Kind::kNpu && Number(part);
-    Device device = TRY(ParseDevice(
-        is_number ? fmt::format("{}:{}", devices.back().kind == Device::Kind::kCuda ? "cuda" : "gpu", part)
-                  : std::string(part)));
+    const bool is_number = !devices.empty() && IsCounted(devices.back().kind) && Number(part);
+    Device device = TRY(ParseDevice(is_number ? fmt::format("{}:{}", ToString(devices.back().kind), part)
+                                              : std::string(part)));
     if (std::ranges::find(devices, device) != devices.end())
       return Fail(ErrorCode::kInvalidArgument,
                   fmt::format("device {} is named twice: name it once, and give it more instances with "
@@ -108,10 +102,8 @@ Result<std::vector<Device>> ParseDevices(std::string_view text) {
 std::string ToString(const std::vector<Device>& devices) {
   std::string text;
   for (const Device& device : devices) text += (text.empty() ? "" : ",") + ToString(device);
-  return text.empty() ? "cpu" : text;
+  return text.empty() ? ToString(Device()) : text;
 }
-
-std::vector<std::string> PreprocessPlaces() { return {"cpu", "gpu"}; }
 
 bool IsAccelerator(const std::vector<Device>& devices) {
   return std::ranges::any_of(devices, [](const Device& device) { return device.kind != Device::Kind::kCpu; });

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 
 namespace weir::infer {
@@ -25,6 +26,12 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+inline constexpr Choices<Device::Kind, 4> kDeviceKinds{{{Device::Kind::kCpu, "cpu"},
+                                                        {Device::Kind::kCuda, "cuda"},
+                                                        {Device::Kind::kGpu, "gpu"},
+                                                        {Device::Kind::kNpu, "npu"}}};
+constexpr std::string_view ToString(Device::Kind kind) { return WordOf(kDeviceKinds, kind); }
+
 // Returns "cpu", "cuda:0", "cuda:all", "cuda:GPU-...", "gpu:1", "npu".
 std::string ToString(const Device& device);
 
@@ -36,9 +43,6 @@ Result<Device> ParseDevice(std::string_view text);
 // before it: "cuda:0,1".
 Result<std::vector<Device>> ParseDevices(std::string_view text);
 std::string ToString(const std::vector<Device>& devices);  // "cpu" where there is none
-
-// Returns where pixels may be normalised: "cpu", "gpu".
-std::vector<std::string> PreprocessPlaces();
 
 // Whether `devices` name anything but the CPU.
 bool IsAccelerator(const std::vector<Device>& devices);

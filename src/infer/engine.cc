@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/contains.h"
 #include "base/count.h"
+#include "infer/choices.h"
 #include "infer/engines/emulated.h"
 #include "infer/engines/onnxruntime.h"
 #include "infer/engines/openvino.h"
@@ -12,19 +16,43 @@ namespace weir::infer {
 
 namespace {
 
+using Opened = Result<std::unique_ptr<Engine>>;
+
+// All that is known of an engine: an entry here, its word in choices.h and a file in engines/ add one.
+struct EngineEntry {
+  EngineKind kind;
+  std::vector<Device::Kind> accelerators;  // beside the CPU
+  std::string_view instead;                // what to use for the devices that it lacks
+  Opened (*open)(std::string_view settings, const Clock& clock, const std::vector<Device>& devices);
+};
+const std::vector<EngineEntry>& Table() {
+  static const std::vector<EngineEntry> kTable = {
+      {EngineKind::kOnnxRuntime,
+       {Device::Kind::kCuda},
+       "has only cpu and cuda here: use --engine openvino for it",
+       [](std::string_view, const Clock& clock, const std::vector<Device>& devices) -> Opened {
+         return IsAccelerator(devices) ? OpenOrtCuda(clock, devices) : OpenOnnxRuntime(clock);
+       }},
+      {EngineKind::kOpenVino,
+       {Device::Kind::kGpu, Device::Kind::kNpu},
+       "has no CUDA: use --engine onnxruntime, or gpu:N or npu of Intel",
+       [](std::string_view, const Clock& clock, const std::vector<Device>&) -> Opened {
+         return OpenOpenVino(clock);
+       }},
+      {EngineKind::kEmulated,
+       {},
+       "stands for a device: leave the device out",
+       [](std::string_view settings, const Clock& clock, const std::vector<Device>&) -> Opened {
+         return MakeEmulatedEngine(TRY(ParseEmulatedOptions(settings)), clock);
+       }}};
+  return kTable;
+}
+
 // Whether the engine has the kind of the devices; which of them are there is found out by Load.
-Status CheckDevices(std::string_view engine, const std::vector<Device>& devices) {
-  if (!IsAccelerator(devices)) return {};
-  const bool is_cuda = devices.front().kind == Device::Kind::kCuda;
-  const auto refuse = [&](const char* why) {
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("device {}: {}", ToString(devices), why));
-  };
-  if (engine == "emulated") return refuse("the engine emulated stands for a device: leave the device out");
-  if (engine == "openvino" && is_cuda)
-    return refuse("the engine openvino has no CUDA: use --engine onnxruntime, or gpu:N or npu of Intel");
-  if (engine == "onnxruntime" && !is_cuda)
-    return refuse("the engine onnxruntime has only cpu and cuda here: use --engine openvino for it");
-  return {};
+Status CheckDevices(const EngineEntry& engine, const std::vector<Device>& devices) {
+  if (!IsAccelerator(devices) || Contains(engine.accelerators, devices.front().kind)) return {};
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("device {}: the engine {} {}", ToString(devices),
+                                                       ToString(engine.kind), engine.instead));
 }
 
 }  // namespace
@@ -50,20 +78,18 @@ Result<std::unique_ptr<Engine>> OpenEngine(std::string_view spec, const Clock& c
                                            const std::vector<Device>& devices) {
   const std::string_view name = spec.substr(0, spec.find(':'));
   const std::string_view settings = spec.substr(std::min(name.size() + 1, spec.size()));
-  TRY_STATUS(CheckDevices(name, devices));
-  if (name == "emulated") return MakeEmulatedEngine(TRY(ParseEmulatedOptions(settings)), clock);
-  if (name != "onnxruntime" && name != "openvino") {
-    return Fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("unknown engine '{}': use onnxruntime, openvino or emulated:base=1ms,per_item=1.9ms",
-                    name));
+  const auto found =
+      std::ranges::find_if(Table(), [&](const EngineEntry& entry) { return ToString(entry.kind) == name; });
+  if (found == Table().end()) {
+    return Fail(ErrorCode::kInvalidArgument,
+                fmt::format("unknown engine '{}': use {}:base=1ms,per_item=1.9ms", name, ListOf(kEngines)));
   }
-  if (!settings.empty()) {
+  TRY_STATUS(CheckDevices(*found, devices));
+  if (!settings.empty() && found->kind != EngineKind::kEmulated) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("engine {} takes no settings in its name, but '{}' is given", name, settings));
   }
-  if (name == "openvino") return OpenOpenVino(clock);
-  return IsAccelerator(devices) ? OpenOrtCuda(clock, devices) : OpenOnnxRuntime(clock);
+  return found->open(settings, clock, devices);
 }
 
 }  // namespace weir::infer

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "infer/choices.h"
 #include "infer/device.h"
 #include "model/config_keys.h"
 #include "model/config_message.h"
@@ -236,10 +237,10 @@ Status CheckCount(const std::string& key, const std::string& text) {
   return Invalid(fmt::format("parameter \"{}\" is \"{}\"; it must be a whole number, 0 or more", key, text));
 }
 
-Status CheckWord(const std::string& key, const std::string& text, std::array<const char*, 2> words) {
-  if (text == words[0] || text == words[1]) return {};
-  return Invalid(
-      fmt::format("parameter \"{}\" is \"{}\"; it must be {} or {}", key, text, words[0], words[1]));
+template <typename Value, size_t kCount>
+Status CheckWord(const std::string& key, const std::string& text, const Choices<Value, kCount>& choices) {
+  if (FindChoice(choices, text)) return {};
+  return Invalid(fmt::format("parameter \"{}\" is \"{}\"; it must be {}", key, text, ListOf(choices)));
 }
 
 Status ReadParameters(const pb::ModelConfig& message, std::string_view text, Config& config) {
@@ -254,8 +255,8 @@ Status ReadParameters(const pb::ModelConfig& message, std::string_view text, Con
     if (key == "device")
       if (const auto devices = infer::ParseDevices(value.string_value()); !devices)
         return Invalid(fmt::format("parameter \"device\": {}", devices.error().message));
-    if (key == "preprocess") TRY_STATUS(CheckWord(key, value.string_value(), {"cpu", "gpu"}));
-    if (key == "cuda_graph") TRY_STATUS(CheckWord(key, value.string_value(), {"off", "on"}));
+    if (key == "preprocess") TRY_STATUS(CheckWord(key, value.string_value(), infer::kPreprocess));
+    if (key == "cuda_graph") TRY_STATUS(CheckWord(key, value.string_value(), infer::kOffOn));
     config.parameters[key] = value.string_value();
   }
   return {};

@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "dataset/recipe.h"
+#include "infer/choices.h"
 #include "infer/engine.h"
 #include "model/config.h"
 #include "model/fit.h"
@@ -91,7 +92,7 @@ infer::SessionOptions SessionDefaults(const Model& model);
 
 // The same with pixels normalised on the GPU, where `wanted` or else the parameter "preprocess" is "gpu".
 // kInvalidArgument without a CUDA device, kUnsupported for a model whose input is not of pictures in FP32.
-Result<infer::SessionOptions> WithPreprocess(const Model& model, const std::string& wanted,
+Result<infer::SessionOptions> WithPreprocess(const Model& model, std::optional<infer::Preprocess> wanted,
                                              infer::SessionOptions options);
 
 // The engine that OpenSession opens for it.

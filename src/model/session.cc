@@ -102,11 +102,11 @@ Result<infer::PixelInput> PixelInputOf(const Model& model) {
                            .table = dataset::LevelValues(recipe)};
 }
 
-Result<infer::SessionOptions> WithPreprocess(const Model& model, const std::string& wanted,
+Result<infer::SessionOptions> WithPreprocess(const Model& model, std::optional<infer::Preprocess> wanted,
                                              infer::SessionOptions options) {
   const auto own = model.parameters.find("preprocess");
-  const std::string where = !wanted.empty() ? wanted : own != model.parameters.end() ? own->second : "cpu";
-  if (where != "gpu") return options;
+  if (!wanted && own != model.parameters.end()) wanted = FindChoice(infer::kPreprocess, own->second);
+  if (wanted != infer::Preprocess::kGpu) return options;
   const bool is_cuda = !options.devices.empty() && options.devices.front().kind == infer::Device::Kind::kCuda;
   if (!is_cuda)
     return Fail(
@@ -123,7 +123,7 @@ infer::SessionOptions SessionDefaults(const Model& model) {
   for (const auto& [key, value] : model.parameters) {
     if (key == "precision") options.precision = value;
     if (key == "device") options.devices = infer::ParseDevices(value).value_or(std::vector<infer::Device>{});
-    if (key == "cuda_graph") options.cuda_graph = value == "on";
+    if (key == "cuda_graph") options.cuda_graph = FindChoice(infer::kOffOn, value).value_or(false);
     if (key == "gpu_memory_mb") {
       std::from_chars(value.data(), value.data() + value.size(), options.gpu_memory_bytes);
       options.gpu_memory_bytes <<= 20;

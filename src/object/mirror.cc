@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/mutex.h"
 #include "base/parallel.h"
+#include "base/private_file.h"
 #include "object/sigv4.h"
 #include "object/url.h"
 
@@ -101,7 +102,7 @@ class Downloads {
 
   Status Run() {
     index_ =
-        UniqueFd(::open((folder_ + "/" + kIndex).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+        UniqueFd(::open((folder_ + "/" + kIndex).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!index_.valid()) return FailErrno(folder_, errno);
     Status status;
     while (status && (next_ < wanted_.size() || !files_.empty())) status = Step();
@@ -155,7 +156,7 @@ class Downloads {
       const std::string path = folder_ + "/" + name;
       TRY_STATUS(MakeFolders(path.substr(0, path.rfind('/'))));
       file.temporary = TemporaryBeside(path);
-      file.fd = UniqueFd(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+      file.fd = UniqueFd(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
       if (!file.fd.valid()) return FailErrno(file.temporary, errno);
       file.left = object.size;
     }
@@ -231,13 +232,14 @@ Result<std::string> FolderFor(const Environment& environment, const char* kind, 
   const std::string folder =
       fmt::format("{}/{}/{}", TRY(CacheRoot(environment)), kind, Sha256Hex(url).substr(0, 32));
   TRY_STATUS(MakeFolders(folder));
+  if (::chmod(folder.c_str(), 0700) != 0) return FailErrno(folder, errno);
   return folder;
 }
 
 // Holds others off until it is closed.
 Result<UniqueFd> Lock(const std::string& folder) {
   const std::string path = folder + "/" + kIndex + ".lock";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd.valid()) return FailErrno(path, errno);
   while (::flock(fd.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return FailErrno(path, errno);
@@ -268,6 +270,36 @@ Result<std::vector<std::string>> FilesOf(const std::string& folder) {
   if (error) return FailErrno(folder, error.value());
   std::ranges::sort(names);
   return names;
+}
+
+// Removes the files that are no copies of what is `there` (also those that a kill kept out of the index), and
+// takes the others from everybody but the owner: older versions left them open.
+Status RemoveOthers(const std::string& folder, const Index& there) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_directory(ignored)) files.push_back(entry->path());
+  }
+  if (error) return FailErrno(folder, error.value());
+  for (const fs::path& file : files) {
+    const std::string name = file.string().substr(folder.size() + 1);
+    const bool stays = there.contains(name) || name.starts_with(kIndex);
+    if ((stays ? ::chmod(file.c_str(), 0600) : ::unlink(file.c_str())) != 0)
+      return FailErrno(file.string(), errno);
+  }
+  return {};
+}
+
+// Forgets all copies of a URL at which nothing is any more, and gives the error on.
+std::unexpected<Error> Forget(const std::string& folder, Error error) {
+  const Result<UniqueFd> lock = Lock(folder);
+  const Status removed = lock ? RemoveOthers(folder, {}) : std::unexpected(lock.error());
+  ::unlink((folder + "/" + kIndex).c_str());
+  if (!removed) error.message += fmt::format(" (and its copy stays: {})", removed.error().message);
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace
@@ -304,10 +336,8 @@ Result<MirrorReport> Download(ObjectSource& source, const std::string& prefix, c
     return Fail(ErrorCode::kNotFound, fmt::format("{}: no object begins with this", source.NameOf(prefix)));
   // set.json last: a reader that looks at the folder meanwhile finds no set, or a whole one.
   std::ranges::stable_partition(wanted, [](const auto& each) { return !IsSetFacts(each.second); });
-  for (const auto& [name, version] : index) {
-    if (!there.contains(name) && IsPath(name)) ::unlink((folder + "/" + name).c_str());
-  }
-  TRY_STATUS(WriteFileWhole(folder + "/" + kIndex, kept));
+  TRY_STATUS(RemoveOthers(folder, there));
+  TRY_STATUS(WritePrivateFile(folder + "/" + kIndex, kept));
   report.copied = std::ssize(wanted);
   Downloads downloads(source, folder, std::move(wanted), options, report.objects);
   TRY_STATUS(downloads.Run());
@@ -405,10 +435,13 @@ Result<std::string> Localise(SourceSet& sources, const std::string& url, const M
   if (url.starts_with("s3://")) {
     const auto below = Download(*source, prefix, folder, options);
     if (below) return folder;
-    if (below.error().code != ErrorCode::kNotFound || prefix == key) return std::unexpected(below.error());
+    if (below.error().code != ErrorCode::kNotFound) return std::unexpected(below.error());
+    if (prefix == key) return Forget(folder, below.error());
   }
   // One object: kept below its own version, so that what reads an old one is not disturbed.
-  const ObjectFacts facts = TRY(source->Facts(key, options.stop));
+  const auto found = source->Facts(key, options.stop);
+  if (!found && found.error().code == ErrorCode::kNotFound) return Forget(folder, found.error());
+  const ObjectFacts facts = TRY(found);
   const std::string name = key.substr(key.rfind('/') + 1);
   const std::string file_name = name.substr(0, name.find('?'));
   if (!IsPath(file_name))
@@ -417,6 +450,7 @@ Result<std::string> Localise(SourceSet& sources, const std::string& url, const M
   const ListedObject object{key, facts.size, facts.etag};
   const Index index = ReadIndex(folder);
   const std::string path = folder + "/" + file_name;
+  TRY_STATUS(RemoveOthers(folder, {{file_name, ""}}));
   const auto known = index.find(file_name);
   if (known != index.end() && known->second == VersionOf(object) && !facts.etag.empty() &&
       IsThere(path, facts.size))

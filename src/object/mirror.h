@@ -25,9 +25,10 @@ struct MirrorReport {
 
 // Makes `folder` hold the objects that begin with `prefix`, each below the name without the prefix. Objects
 // that an earlier call brought are not read again if their ETag and size are the same; files of objects that
-// are gone are removed. Each file is written beside its place, synced and renamed, so a kill leaves whole
-// files only. Several processes may call it for one folder: one downloads, the others wait. kInvalidArgument
-// for keys that are no paths ("..", an empty part); kNotFound if there is no object.
+// are gone are removed. Its files are for their owner alone: an index of identities may lie there. Each file
+// is written beside its place, synced and renamed, so a kill leaves whole files only. Several processes may
+// call it for one folder: one downloads, the others wait. kInvalidArgument for keys that are no paths ("..",
+// an empty part); kNotFound if there is no object.
 Result<MirrorReport> Download(ObjectSource& source, const std::string& prefix, const std::string& folder,
                               const MirrorOptions& options = {});
 
@@ -48,6 +49,7 @@ Result<std::string> StagingFolder(const Environment& environment, const std::str
 
 // Returns a local path for `url`: the prefix as a folder if there are objects below "URL/", else the one
 // object as a file. A path that is no URL comes back as it is.
+// Where nothing is at `url` any more (kNotFound), its copies are removed too.
 Result<std::string> Localise(SourceSet& sources, const std::string& url, const MirrorOptions& options = {});
 // Writes `folder` to `url`.
 Result<MirrorReport> Publish(SourceSet& sources, const std::string& folder, const std::string& url,

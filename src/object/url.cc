@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/secrets.h"
 #include "base/text.h"
 
 namespace weir::object {
@@ -56,7 +57,7 @@ Result<ObjectUrl> ParseObjectUrl(std::string_view text) {
       return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: a key has at most 1,024 bytes", shown));
     return url;
   }
-  if (url.host.contains('@')) {
+  if (EndOfUser(text) > 0) {
     return Fail(
         ErrorCode::kInvalidArgument,
         "a URL with a user or password in it would end up in logs: use a server that takes none, or S3");

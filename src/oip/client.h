@@ -27,9 +27,8 @@ Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, h
                                                     const Clock& clock,
                                                     infer::Balance balance = infer::Balance::kRoundRobin);
 
-// Returns the policy that `word` names. kInvalidArgument for another word, and for a policy that has nothing
-// to choose between at `server`.
-Result<infer::Balance> BalanceOf(const std::string& word, const std::string& server);
+// kInvalidArgument for a policy that has nothing to choose between at `server`.
+Status CheckBalance(infer::Balance balance, const std::string& server);
 
 // Returns the URL of each server of a text as MakeClient takes it. kInvalidArgument names what is wrong.
 Result<std::vector<std::string>> ServersOf(const std::string& text);

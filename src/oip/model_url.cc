@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/secrets.h"
 #include "base/text.h"
 #include "http/server_url.h"
 #include "infer/several.h"
@@ -17,7 +18,13 @@ namespace {
 constexpr std::string_view kGrpc = "grpc://";
 
 std::unexpected<Error> Wrong(std::string_view url, std::string_view fault) {
-  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", url, fault));
+  return Fail(ErrorCode::kInvalidArgument, fmt::format("{}: {}", WithoutSecrets(url), fault));
+}
+
+Status CheckNoUser(const std::string& url) {
+  if (EndOfUser(url) == 0) return {};
+  return Wrong(url,
+               "a server takes no user or password in its URL: give a header, as -H \"Authorization: ...\"");
 }
 
 Result<std::string> Decode(std::string_view url, std::string_view text) {
@@ -32,6 +39,7 @@ bool IsModelUrl(const std::string& text) { return !http::SchemeOf(text).empty();
 
 Result<ModelUrl> ParseModelUrl(const std::string& text) {
   const std::string_view scheme = http::SchemeOf(text);
+  TRY_STATUS(CheckNoUser(text));
   const size_t slash = text.find('/', scheme.size());
   TRY(ServersOf(text.substr(0, slash)));
   std::string_view path = slash == std::string::npos ? "" : std::string_view(text).substr(slash + 1);
@@ -54,6 +62,7 @@ Result<ModelUrl> ParseModelUrl(const std::string& text) {
 }
 
 Result<std::vector<std::string>> ServersOf(const std::string& text) {
+  TRY_STATUS(CheckNoUser(text));
   const std::string scheme(http::SchemeOf(text));
   std::vector<std::string> servers;
   std::string_view rest = std::string_view(text).substr(scheme.size());
@@ -69,17 +78,14 @@ Result<std::vector<std::string>> ServersOf(const std::string& text) {
   }
 }
 
-Result<infer::Balance> BalanceOf(const std::string& word, const std::string& server) {
-  const auto balance = infer::FindChoice(infer::kBalances, word);
-  if (!balance)
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("--balance {}: there is no such policy", word));
-  if (*balance == infer::Balance::kGrpcRoundRobin && !server.starts_with(kGrpc))
-    return Wrong(server, "--balance grpc-round-robin is of grpc:// URLs");
-  if (*balance != infer::Balance::kRoundRobin && TRY(ServersOf(server)).size() == 1 &&
-      (*balance != infer::Balance::kGrpcRoundRobin || TRY(http::ParseServerUrl(server)).literal()))
-    return Wrong(server,
-                 fmt::format("--balance {} says nothing of one server: give HOST:PORT,HOST:PORT", word));
-  return *balance;
+Status CheckBalance(infer::Balance balance, const std::string& server) {
+  if (balance == infer::Balance::kGrpcRoundRobin && !server.starts_with(kGrpc))
+    return Wrong(server, fmt::format("--balance {} is of grpc:// URLs", ToString(balance)));
+  if (balance != infer::Balance::kRoundRobin && TRY(ServersOf(server)).size() == 1 &&
+      (balance != infer::Balance::kGrpcRoundRobin || TRY(http::ParseServerUrl(server)).literal()))
+    return Wrong(server, fmt::format("--balance {} says nothing of one server: give HOST:PORT,HOST:PORT",
+                                     ToString(balance)));
+  return {};
 }
 
 Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, http::ClientOptions options,
@@ -88,7 +94,7 @@ Result<std::unique_ptr<infer::Endpoint>> MakeClient(const std::string& server, h
   const bool is_grpc = server.starts_with(kGrpc);
   std::vector<infer::OneServer> several;
   if (balance == infer::Balance::kGrpcRoundRobin) {
-    if (!is_grpc) return Wrong(server, "the policy grpc-round-robin is of grpc:// URLs");
+    if (!is_grpc) return Wrong(server, fmt::format("the policy {} is of grpc:// URLs", ToString(balance)));
     several.push_back(
         {.name = server, .endpoint = TRY(MakeGrpcRoundRobin(servers, options, clock)), .is_several = true});
   } else {

@@ -3,10 +3,12 @@
 
 #include <string>
 
+#include "infer/choices.h"
+
 namespace weir::oip {
 
-// Returns the name of `model` for those who send `payload` ("tensor", "pixels", "image"): NAME, NAME.pixels,
-// NAME.image. A name that ends so already is returned as it is, and so is NAME.identify for "image".
-std::string ServedAs(const std::string& model, const std::string& payload);
+// Returns the name of `model` for those who send `payload`: NAME, NAME.pixels, NAME.image. A name that ends
+// so already is returned as it is, and so is NAME.identify for kImage.
+std::string ServedAs(const std::string& model, infer::Payload payload);
 
 }  // namespace weir::oip

@@ -6,12 +6,13 @@ namespace weir::oip {
 namespace {
 
 TEST(ServedAs, NamesTheModelThatTakesThePayload) {
-  EXPECT_EQ(ServedAs("m", "tensor"), "m");
-  EXPECT_EQ(ServedAs("m", "image"), "m.image");
-  EXPECT_EQ(ServedAs("m.image", "image"), "m.image");
-  EXPECT_EQ(ServedAs("m.pixels", "tensor"), "m.pixels");
-  EXPECT_EQ(ServedAs("m.identify", "image"), "m.identify") << "it takes encoded pictures itself";
-  EXPECT_EQ(ServedAs("m.identify", "pixels"), "m.identify.pixels");
+  EXPECT_EQ(ServedAs("m", infer::Payload::kTensor), "m");
+  EXPECT_EQ(ServedAs("m", infer::Payload::kImage), "m.image");
+  EXPECT_EQ(ServedAs("m.image", infer::Payload::kImage), "m.image");
+  EXPECT_EQ(ServedAs("m.pixels", infer::Payload::kTensor), "m.pixels");
+  EXPECT_EQ(ServedAs("m.identify", infer::Payload::kImage), "m.identify")
+      << "it takes encoded pictures itself";
+  EXPECT_EQ(ServedAs("m.identify", infer::Payload::kPixels), "m.identify.pixels");
 }
 
 }  // namespace

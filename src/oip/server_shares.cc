@@ -6,7 +6,7 @@
 
 namespace weir::oip {
 
-std::optional<results::ServerShares> SharesOf(const std::string& balance,
+std::optional<results::ServerShares> SharesOf(infer::Balance balance,
                                               const std::vector<infer::ServerCalls>& calls) {
   if (calls.empty()) return std::nullopt;
   std::vector<results::ServerShares::Server> each;
@@ -16,7 +16,7 @@ std::optional<results::ServerShares> SharesOf(const std::string& balance,
                     .failed = static_cast<int64_t>(one.failed),
                     .moved = static_cast<int64_t>(one.moved)});
   }
-  return results::MakeServerShares(balance, std::move(each));
+  return results::MakeServerShares(std::string(ToString(balance)), std::move(each));
 }
 
 }  // namespace weir::oip

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/secrets.h"
 #include "dataset/file_at.h"
 #include "dataset/hash.h"
 #include "dataset/line_reader.h"
@@ -291,11 +292,19 @@ image::Accepted<Bytes> Sources::Load(const ListedInput& input) const {
   return loaded;
 }
 
+// A signature or password in a URL stays out of manifests, rejects and shards; it is no part of what the
+// picture is.
+std::string Sources::SourceOf(const ListedInput& input) {
+  return input.kind == InputKind::kUrl ? WithoutSecrets(input.name) : std::string(input.relative_name());
+}
+
 FedPicture Sources::Get(int64_t index) const {
   const ListedInput input = inputs_[index];
-  return {.source = std::string(input.relative_name()),
+  image::Accepted<Bytes> encoded = Load(input);
+  if (!encoded) encoded.error().detail = WithoutSecrets(encoded.error().detail);
+  return {.source = SourceOf(input),
           .label = input.label,
-          .encoded = Load(input),
+          .encoded = std::move(encoded),
           .from_network = input.kind == InputKind::kUrl || input.kind == InputKind::kObject};
 }
 
@@ -351,14 +360,14 @@ Feed Sources::MakeFeed() const {
   feed.unused_labels = unused_labels_.count;
   feed.unused_label_examples = unused_labels_.examples;
   feed.get = [this](int64_t index) { return Get(index); };
-  feed.name = [this](int64_t index) { return std::string(inputs_[index].relative_name()); };
+  feed.name = [this](int64_t index) { return SourceOf(inputs_[index]); };
   feed.label = [this](int64_t index) { return inputs_[index].label; };
   feed.describe = [this](int64_t index) {
     const ListedInput input = inputs_[index];
     // With its class's name: a set holds that too, and is another where it is another.
     const auto label = static_cast<size_t>(input.label.value_or(-1));
     const std::string_view name = label < classes_.size() ? classes_[label] : std::string_view();
-    return fmt::format("{}{}{}{}{}\n", input.relative_name(), '\0', input.label.value_or(-1), '\0', name);
+    return fmt::format("{}{}{}{}{}\n", SourceOf(input), '\0', input.label.value_or(-1), '\0', name);
   };
   feed.state = [this](int64_t index) { return StateOf(index); };
   feed.check_unchanged = [this] { return CheckUnchanged(); };

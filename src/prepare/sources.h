@@ -65,6 +65,7 @@ class Sources {
   std::optional<std::string_view> FolderOf(const ListedInput& input) const;
   void AddNotTaken();
   FedPicture Get(int64_t index) const;
+  static std::string SourceOf(const ListedInput& input);
   std::string StateOf(int64_t index) const;
   image::Accepted<Bytes> Load(const ListedInput& input) const;
   image::Accepted<Bytes> LoadMember(const ListedInput& input) const;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/thread.h"
+#include "infer/choices.h"
 #include "infer/engine.h"
 #include "monitor/cgroup.h"
 #include "monitor/proc.h"
@@ -242,7 +243,9 @@ ToolFacts ReadTools(const HostRoots& roots, std::string_view path) {
 
 std::vector<EngineFacts> ReadEngines(const Clock& clock) {
   std::vector<EngineFacts> engines;
-  for (const char* name : {"onnxruntime", "openvino"}) {
+  for (const auto& [kind, word] : infer::kEngines) {
+    if (kind == infer::EngineKind::kEmulated) continue;  // it is always there
+    const std::string name(word);
     const auto engine = infer::OpenEngine(name, clock);
     if (engine) {
       engines.push_back({.name = name, .version = (*engine)->version()});

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "probe/storage_set.h"
@@ -17,6 +18,9 @@
 namespace weir::probe {
 
 enum class Access { kPool, kMmap, kMemory, kUring };
+// Those of a storage.
+inline constexpr Choices<Access, 3> kAccesses{
+    {{Access::kPool, "pool"}, {Access::kUring, "io_uring"}, {Access::kMmap, "mmap"}}};
 
 struct ReadOptions {
   Access access = Access::kPool;

@@ -102,13 +102,13 @@ Status CheckStorageRequest(const StorageRequest& request) {
   if (request.direct && request.access == Access::kMmap)
     return refuse("--direct goes with --access pool or io_uring: a mapping has no O_DIRECT");
   if (request.block_bytes % 4096 != 0) return refuse("--block-bytes: a multiple of 4096 is needed");
-  const bool streams = request.phase == "stream" || request.phase == "mix";
+  const bool streams = request.phase == StoragePhase::kStream || request.phase == StoragePhase::kMix;
   if (streams && (request.access != Access::kPool || request.from_memory || request.added != "0us" ||
                   request.made.format != SetFormat::kFiles || request.verify)) {
     return refuse(
         fmt::format("--phase {} reads whole files in blocks: it has --access pool and --format files, and no "
                     "--source memory, --add-latency or --verify",
-                    request.phase));
+                    ToString(request.phase)));
   }
   if (!request.set.empty() && (request.made.format != SetFormat::kFiles || request.verify))
     return refuse("--format and --verify are of a set that is written: leave --set out");
@@ -116,16 +116,16 @@ Status CheckStorageRequest(const StorageRequest& request) {
     return refuse("--verify compares what was read from the storage: leave --source memory out");
   if (request.paths.size() > 1 && !request.set.empty())
     return refuse("--set names one folder: give one PATH, or leave --set out so that each PATH gets a set");
-  if (request.paths.size() > 1 && request.phase != "train")
-    return refuse(fmt::format("--phase {} reads one storage: give one PATH", request.phase));
+  if (request.paths.size() > 1 && request.phase != StoragePhase::kTrain)
+    return refuse(fmt::format("--phase {} reads one storage: give one PATH", ToString(request.phase)));
   if (request.NeedsPictures() && (request.made.format == SetFormat::kRaw || request.made.deviation_bytes > 0))
     return refuse("pictures have sizes of their own: leave --format raw and --sample-deviation out");
-  if (request.NeedsPictures() && request.record_bytes > 0 && request.phase != "all")
+  if (request.NeedsPictures() && request.record_bytes > 0 && request.phase != StoragePhase::kAll)
     return refuse("--record-bytes reads parts of files, which are no pictures: leave it out");
   if (request.prepares() && (request.from_memory || request.made.format != SetFormat::kFiles))
-    return refuse(
-        fmt::format("--phase {} reads pictures from files: leave --source and --format out", request.phase));
-  if (request.decode && request.phase != "train" && request.phase != "all")
+    return refuse(fmt::format("--phase {} reads pictures from files: leave --source and --format out",
+                              ToString(request.phase)));
+  if (request.decode && request.phase != StoragePhase::kTrain && request.phase != StoragePhase::kAll)
     return refuse("--decode goes with --phase train or all");
   if (request.decode && request.from_memory && request.set.empty() &&
       request.made.format != SetFormat::kFiles)
@@ -151,7 +151,8 @@ Status CheckHostsRequest(const StorageRequest& request) {
   const auto refuse = [](const char* flag, const char* why) {
     return Fail(ErrorCode::kInvalidArgument, fmt::format("{} goes with one host: {}", flag, why));
   };
-  if (request.phase != "train") return refuse("--phase", "several hosts have --phase train only");
+  if (request.phase != StoragePhase::kTrain)
+    return refuse("--phase", "several hosts have --phase train only");
   if (request.paths.size() > 1) return refuse("a second PATH", "name the storage that all hosts mount");
   if (request.made.format != SetFormat::kFiles)
     return refuse("--format", "leave it out, or read shards by --set and --record-bytes");

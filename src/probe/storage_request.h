@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/seed.h"
 #include "cluster/join.h"
+#include "dataset/set.h"
 #include "probe/model_step.h"
 #include "probe/storage_agent.h"
 #include "probe/storage_phases.h"
@@ -19,15 +20,24 @@
 
 namespace weir::probe {
 
+enum class StoragePhase : uint8_t { kTrain, kEtl, kInfer, kStream, kMix, kAll };
+inline constexpr Choices<StoragePhase, 6> kStoragePhases{{{StoragePhase::kTrain, "train"},
+                                                          {StoragePhase::kEtl, "etl"},
+                                                          {StoragePhase::kInfer, "infer"},
+                                                          {StoragePhase::kStream, "stream"},
+                                                          {StoragePhase::kMix, "mix"},
+                                                          {StoragePhase::kAll, "all"}}};
+constexpr std::string_view ToString(StoragePhase phase) { return WordOf(kStoragePhases, phase); }
+
 struct StorageRequest {
   std::vector<std::string> paths;
-  std::string phase = "train";
+  StoragePhase phase = StoragePhase::kTrain;
   int streams = 8;
   double frame_rate = 25, deadline_ms = 0;
   int64_t record_bytes = 0, block_bytes = int64_t{1} << 20;
   std::string profile, profile_from, engine, set, accelerators = "1", json, html, added = "0us", predictor,
                                                   network;
-  std::string prepare_format = "tar";
+  dataset::SetFormat prepare_format = dataset::SetFormat::kTar;  // what etl writes
   Access access = Access::kPool;
   bool from_memory = false;              // no storage is read
   MadeSetOptions made{.mean_bytes = 0};  // 0: sizes of the profile
@@ -39,7 +49,7 @@ struct StorageRequest {
   bool direct = false, warm = false, must_feed = false;
   cluster::JoinOptions join;  // the hosts that read together; none: this one
 
-  bool prepares() const { return phase == "etl" || phase == "all"; }
+  bool prepares() const { return phase == StoragePhase::kEtl || phase == StoragePhase::kAll; }
   bool NeedsPictures() const { return decode || prepares(); }  // as samples
 };
 

@@ -30,14 +30,14 @@ TEST(StorageRequest, OptionsThatContradictAreNamed) {
   request.block_bytes = 5000;
   EXPECT_THAT(Refusal(request), HasSubstr("--block-bytes"));
   request = Usual();
-  request.phase = "mix";
+  request.phase = StoragePhase::kMix;
   request.made.format = SetFormat::kTar;
   EXPECT_THAT(Refusal(request), HasSubstr("--phase mix reads whole files"));
   request = Usual();
   request.verify = request.from_memory = true;
   EXPECT_THAT(Refusal(request), HasSubstr("leave --source memory out"));
   request = Usual();
-  request.phase = "etl";
+  request.phase = StoragePhase::kEtl;
   request.made.format = SetFormat::kRaw;
   EXPECT_THAT(Refusal(request), HasSubstr("pictures have sizes of their own"));
   request = Usual();

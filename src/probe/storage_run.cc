@@ -49,7 +49,7 @@ struct Run {
 Result<StorageAnswer> PlayTraining(const Run& run) {
   const Instant begin = run.clock.Now();
   std::vector<StorageSample> samples = run.sets.samples();
-  if (run.request.record_bytes > 0 && run.request.phase == "train")
+  if (run.request.record_bytes > 0 && run.request.phase == StoragePhase::kTrain)
     samples = TRY(DivideIntoRecords(samples, static_cast<uint64_t>(run.request.record_bytes)));
   const TrainReport report = TRY(ProbeTraining(
       run.options.train, samples, run.facts, run.clock, run.stop, [&](int runs, const TrainRun& last) {
@@ -62,18 +62,33 @@ Result<StorageAnswer> PlayTraining(const Run& run) {
                        .fed = report.fed.value.has_value()};
 }
 
-Result<StorageAnswer> PlayPhase(const std::string& phase, const Run& run) {
+Result<StorageAnswer> PlayAll(const Run& run);
+
+Result<StorageAnswer> PlayPhase(StoragePhase phase, const Run& run) {
   const auto& [request, options, sets, facts, hooks, clock, stop] = run;
-  if (phase == "etl")
-    return AnswerOf(
-        TRY(ProbeEtl(options.train, sets.samples(), facts, sets.work(), hooks.prepare, clock, stop)));
-  if (phase == "infer") return AnswerOf(TRY(ProbeInference(options, sets.samples(), facts, clock, stop)));
-  if (phase == "stream") return AnswerOf(TRY(ProbeStreaming(options, sets.samples(), facts, clock, stop)));
-  if (phase == "mix") return AnswerOf(TRY(ProbeMix(options, sets.samples(), facts, clock, stop)));
-  if (phase == "train") return PlayTraining(run);
+  switch (phase) {
+    case StoragePhase::kEtl:
+      return AnswerOf(
+          TRY(ProbeEtl(options.train, sets.samples(), facts, sets.work(), hooks.prepare, clock, stop)));
+    case StoragePhase::kInfer:
+      return AnswerOf(TRY(ProbeInference(options, sets.samples(), facts, clock, stop)));
+    case StoragePhase::kStream:
+      return AnswerOf(TRY(ProbeStreaming(options, sets.samples(), facts, clock, stop)));
+    case StoragePhase::kMix:
+      return AnswerOf(TRY(ProbeMix(options, sets.samples(), facts, clock, stop)));
+    case StoragePhase::kTrain:
+      return PlayTraining(run);
+    case StoragePhase::kAll:
+      break;
+  }
+  return PlayAll(run);
+}
+
+// One after the other.
+Result<StorageAnswer> PlayAll(const Run& run) {
   StorageAnswer all;
   std::vector<results::StorageProbeResult> phases;
-  for (const char* one : {"etl", "train", "infer"}) {
+  for (const StoragePhase one : {StoragePhase::kEtl, StoragePhase::kTrain, StoragePhase::kInfer}) {
     StorageAnswer answer = TRY(PlayPhase(one, run));
     all.hung = all.hung || answer.hung;
     all.fed = all.fed && answer.fed;

@@ -68,7 +68,7 @@ TEST_F(StorageRun, TheUsersFilesAreReadAndStay) {
   request_.set = folder_ + "/mine";
   ASSERT_TRUE(MakeFolders(request_.set).has_value());
   ASSERT_TRUE(WriteFileWhole(request_.set + "/a", std::string(5000, 'a')).has_value());
-  request_.phase = "stream";
+  request_.phase = StoragePhase::kStream;
   const auto answer = Play();
   ASSERT_TRUE(answer.has_value()) << answer.error().message;
   EXPECT_THAT(notes_, ElementsAre());
@@ -77,7 +77,7 @@ TEST_F(StorageRun, TheUsersFilesAreReadAndStay) {
 }
 
 TEST_F(StorageRun, AllPlaysItsPhasesInTurnAndGivesOriginalsToTheHook) {
-  request_.phase = "all";
+  request_.phase = StoragePhase::kAll;
   request_.made.mean_bytes = 0;
   int64_t asked = 0;
   hooks_.draw = [](Seed, int) -> Result<std::vector<std::string>> {

@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/seed.h"
+#include "dataset/set.h"
 #include "probe/storage_owner.h"
 #include "probe/storage_watch.h"
 
@@ -28,14 +30,14 @@ struct StorageSample {
   std::string hash;  // of the bytes (dataset::HashOf); empty: not known
 };
 
-// Forms of a set. Shards hold at most `shard_bytes`, and at least one sample.
-enum class SetFormat {
-  kFiles,     // a file for each sample
-  kTar,       // ustar, a member for each sample
-  kTfrecord,  // length, CRC, sample, CRC
-  kRaw,       // records of one size, each at a multiple of 4096 bytes
-};
+// Forms of a set. Shards hold at most `shard_bytes`, and at least one sample. kTar: ustar, a member for each
+// sample. kTfrecord: length, CRC, sample, CRC. kRaw: records of one size, each at a multiple of 4096 bytes.
+using dataset::SetFormat;
 enum class SizeDistribution { kLogNormal, kNormal, kUniform };
+inline constexpr Choices<SizeDistribution, 3> kSizeDistributions{
+    {{SizeDistribution::kLogNormal, "log-normal"},
+     {SizeDistribution::kNormal, "normal"},
+     {SizeDistribution::kUniform, "uniform"}}};
 
 struct MadeSetOptions {
   int64_t samples = 1000;

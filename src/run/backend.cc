@@ -74,8 +74,6 @@ Status Backend::Aim(Target target, std::optional<int> max_batch, const BackendOp
   return {};
 }
 
-std::vector<std::string> PreprocessPlaces() { return infer::PreprocessPlaces(); }
-
 void Backend::FixBatch(int batch) { target_.fixed_batch = batch; }
 
 void AddCosts(const Backend& backend, double cpu_s, monitor::Resources& resources, Costs& costs) {

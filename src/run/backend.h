@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "infer/choices.h"
 #include "infer/server_times.h"
 #include "infer/service.h"
 #include "monitor/resources.h"
@@ -21,24 +22,23 @@ namespace weir::run {
 
 // The options of a run that its backend obeys or refuses; the defaults are those of `weir run`'s flags.
 struct BackendOptions {
-  std::string model;                    // a file, a folder or a URL
-  std::string balance = "round-robin";  // over several servers
-  std::string recipe, payload = "tensor", engine, device, precision, cache_dir, mode = "async";
+  std::string model;                                     // a file, a folder or a URL
+  infer::Balance balance = infer::Balance::kRoundRobin;  // over several servers
+  infer::Payload payload = infer::Payload::kTensor;
+  infer::Mode mode = infer::Mode::kAsync;
+  std::string recipe, engine, device, precision, cache_dir;
   std::vector<std::string> allow_links;  // folders that links of the model may lead below
-  int threads = 0, streams = 0;          // of the engine; 0: as the engine likes
-  int batch = 0, in_flight = 0;          // pictures a batch, batches submitted; 0: the backend's own choice
+  int threads = 0, streams = 0;  // of the engine; 0: as the engine likes
+  int batch = 0, in_flight = 0;  // pictures a batch, batches submitted; 0: the backend's own choice
   int64_t max_pixels = 100'000'000;
   bool tolerate_damage = false;
 
-  std::string preprocess;  // "cpu" or "gpu"; empty: as the model says
+  std::optional<infer::Preprocess> preprocess;  // nothing: as the model says
   bool cuda_graph = false;
   int64_t gpu_memory_mb = 0;  // of an instance; 0: no limit
 
-  bool sync() const { return mode == "sync"; }
+  bool sync() const { return mode == infer::Mode::kSync; }
 };
-
-// Returns where pixels may be normalised: "cpu", "gpu".
-std::vector<std::string> PreprocessPlaces();
 
 // A backend in words and figures, for results. Empty and absent: not known, or of the other kind of backend.
 struct BackendDescription {

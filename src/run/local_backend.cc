@@ -141,11 +141,11 @@ void LocalBackend::Attribute(double cpu_s, monitor::Resources& resources, Costs&
 }  // namespace
 
 Result<std::unique_ptr<Backend>> OpenLocalBackend(const BackendOptions& options, const Clock& clock) {
-  if (options.payload != "tensor") {
+  if (options.payload != infer::Payload::kTensor) {
     return Fail(
         ErrorCode::kInvalidArgument,
         fmt::format("--payload {} is for served models: in this process the model is given its tensor",
-                    options.payload));
+                    ToString(options.payload)));
   }
   auto backend = std::make_unique<LocalBackend>(options, clock);
   TRY_STATUS(backend->Open());

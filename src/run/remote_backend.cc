@@ -29,7 +29,7 @@ std::unexpected<Error> Invalid(std::string message) {
 Status RefuseLocalFlags(const BackendOptions& options) {
   const std::pair<const char*, bool> local[] = {{"--engine", !options.engine.empty()},
                                                 {"--device", !options.device.empty()},
-                                                {"--preprocess", !options.preprocess.empty()},
+                                                {"--preprocess", options.preprocess.has_value()},
                                                 {"--cuda-graph", options.cuda_graph},
                                                 {"--gpu-memory-mb", options.gpu_memory_mb > 0},
                                                 {"--precision", !options.precision.empty()},
@@ -45,7 +45,7 @@ Status RefuseLocalFlags(const BackendOptions& options) {
                       name, options.model));
     }
   }
-  if (options.payload != "image") return {};
+  if (options.payload != infer::Payload::kImage) return {};
   const BackendOptions usual;
   const std::pair<const char*, bool> decoding[] = {{"--recipe", !options.recipe.empty()},
                                                    {"--tolerate-damage", options.tolerate_damage},
@@ -109,7 +109,8 @@ Status RemoteBackend::Open() {
   url_ = TRY(oip::ParseModelUrl(options_.model));
   name_ = url_.model;
   served_as_ = oip::ServedAs(url_.model, options_.payload);
-  const infer::Balance balance = TRY(oip::BalanceOf(options_.balance, url_.server));
+  const infer::Balance balance = options_.balance;
+  TRY_STATUS(oip::CheckBalance(balance, url_.server));
   client_ = TRY(oip::MakeClient(url_.server, {.timeout = kPatience}, clock_, balance));
   // A balanced channel cannot ask each server for its statistics.
   if (balance == infer::Balance::kGrpcRoundRobin)
@@ -126,12 +127,12 @@ Result<infer::ModelInfo> RemoteBackend::Ask() {
       url_.server, {.headers = {fmt::format("{}: true", oip::kLabelsHeader)}, .timeout = kPatience}, clock_));
   auto info = questions->Info(served_as_, url_.version);
   if (info || info.error().code != ErrorCode::kNotFound) return info;
-  if (options_.payload == "tensor") return Context(url_.server, info.error());
+  if (options_.payload == infer::Payload::kTensor) return Context(url_.server, info.error());
   return Fail(
       ErrorCode::kNotFound,
       fmt::format("{}: {}; --payload {} needs a weir server whose model has a recipe: --payload tensor "
                   "does without",
-                  url_.server, info.error().message, options_.payload));
+                  url_.server, info.error().message, ToString(options_.payload)));
 }
 
 Result<dataset::Recipe> RemoteBackend::FindRecipe() const {
@@ -150,18 +151,18 @@ Result<std::vector<std::string>> RemoteBackend::FindLabels(const dataset::Recipe
 Result<Target> RemoteBackend::FindTarget() const {
   dataset::Recipe recipe = TRY(FindRecipe());
   std::vector<std::string> labels = TRY(FindLabels(recipe));
-  if (options_.payload != "tensor") {  // the server's own recipe does the rest
+  if (options_.payload != infer::Payload::kTensor) {  // the server's own recipe does the rest
     recipe.input.clear();
     recipe.layout = dataset::Layout::kNhwc;
     recipe.datatype = dataset::ElementType::kUint8;
   }
-  if (options_.payload != "image") {
+  if (options_.payload != infer::Payload::kImage) {
     const Status fits = model::CheckFits(recipe, {info_.inputs, info_.outputs});
     if (!fits) return Context("the recipe", fits.error());
   }
   Target target = TRY(MakeTarget({served_as_, info_.inputs, info_.outputs}, recipe, std::move(labels)));
   target.version = url_.version;
-  if (options_.payload == "image") target.form = Form::kFile;
+  if (options_.payload == infer::Payload::kImage) target.form = Form::kFile;
   const infer::Shape& shape = target.input.shape;
   if (!shape.empty() && shape.front() > 0) target.fixed_batch = static_cast<int>(shape.front());
   return target;
@@ -170,7 +171,8 @@ Result<Target> RemoteBackend::FindTarget() const {
 std::string RemoteBackend::Title() const {
   const std::string engine = Reported("engine"), precision = Reported("precision_in_force");
   return fmt::format("at {}{}{}{}{}", url_.server, engine.empty() ? "" : ", " + EscapeBytes(engine),
-                     precision.empty() ? "" : ", " + EscapeBytes(precision), ", payload ", options_.payload);
+                     precision.empty() ? "" : ", " + EscapeBytes(precision), ", payload ",
+                     ToString(options_.payload));
 }
 
 BackendDescription RemoteBackend::Describe() const {
@@ -181,7 +183,7 @@ BackendDescription RemoteBackend::Describe() const {
           .threads = {},
           .streams = {},
           .server = url_.server,
-          .payload = options_.payload,
+          .payload = std::string(ToString(options_.payload)),
           .platform = info_.platform,
           .times = times_,
           .servers = oip::SharesOf(options_.balance, client_->Calls())};

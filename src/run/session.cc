@@ -82,7 +82,7 @@ Status Wholeness(const Report& report) {
 }  // namespace
 
 Options OptionsFor(const RunRequest& request, int batch, int in_flight, int cpus) {
-  Options options{.mode = request.sync() ? Mode::kSync : Mode::kAsync,
+  Options options{.mode = request.mode,
                   .batch = batch,
                   .in_flight = in_flight,
                   .decode_threads = request.decode_threads,
@@ -116,7 +116,10 @@ Result<RunEnd> RunOver(const RunRequest& request, const monitor::ServerAccess& a
   if (!request.answers.empty())
     writer = TRY(AnswerWriter::Create(request.answers == "-" ? "/dev/stdout" : request.answers));
   Predictions predictions(std::move(writer), target.labels);
-  RunSummary summary{.mode = request.mode, .options = options, .backend = *backend, .listing = listing};
+  RunSummary summary{.mode = std::string(ToString(request.mode)),
+                     .options = options,
+                     .backend = *backend,
+                     .listing = listing};
   summary.labels = CheckLabels(listing, target);
   Application application(backend->service(), target, listing, clock, options);
   {

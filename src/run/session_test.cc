@@ -29,7 +29,7 @@ RunRequest Request() {
 TEST(OptionsFor, SyncModeDecodesOnOneThread) {
   RunRequest request = Request();
   EXPECT_EQ(OptionsFor(request, 8, 4, 16).decode_threads, 16);
-  request.mode = "sync";
+  request.mode = Mode::kSync;
   const Options options = OptionsFor(request, 8, 1, 16);
   EXPECT_EQ(options.decode_threads, 1);
   EXPECT_EQ(options.mode, Mode::kSync);
@@ -59,7 +59,7 @@ TEST(RunOver, OneFileIsNotBothAnswersAndResult) {
 TEST(RunOver, SaysWhatHasNoEffectBeforeItOpensTheModel) {
   std::vector<std::string> notes;
   RunRequest request = Request();
-  request.mode = "sync";
+  request.mode = Mode::kSync;
   request.in_flight = 4;
   const auto end = Play(request, notes);
   ASSERT_FALSE(end);

@@ -76,7 +76,7 @@ class FileLoader final : public Loader {
     if (options_.threads > 0) wanted.threads = options_.threads;
     wanted.cache_dir = options_.cache_dir;
     wanted.batches = BatchesOf(model);
-    auto preprocessed = model::WithPreprocess(model, "", std::move(wanted));
+    auto preprocessed = model::WithPreprocess(model, std::nullopt, std::move(wanted));
     if (!preprocessed) return std::unexpected(std::move(preprocessed).error());
     wanted = *std::move(preprocessed);
     model::OpenedSession opened = TRY(model::OpenSession(model, options_.engine, wanted, clock_));

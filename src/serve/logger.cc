@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bounded_write.h"
+#include "base/secrets.h"
 #include "base/thread.h"
 
 namespace weir::serve {
@@ -44,9 +45,9 @@ void Logger::Close() {
 
 void Logger::Write(LogLevel level, std::string_view message) noexcept {
   try {
-    const std::string time = WallTimeLabel();
+    const std::string time = WallTimeLabel(), shown = WithoutSecrets(message);
     MutexLock lock(mutex_);
-    queue_.Offer(level, message, time, clock_.Now());
+    queue_.Offer(level, shown, time, clock_.Now());
   } catch (const std::exception&) {  // out of memory
     MutexLock lock(mutex_);
     queue_.CountDropped();

@@ -11,6 +11,7 @@
 
 #include "base/seed.h"
 #include "base/shuffle.h"
+#include "study/choices.h"
 #include "study/combinations.h"
 #include "study/factor.h"
 #include "study/rules.h"
@@ -186,7 +187,7 @@ bool ReadsData(const Configuration& configuration) {
 }
 
 bool IsDistributed(const Configuration& configuration) {
-  return configuration.factors.value("architecture", Json()) == "distributed";
+  return configuration.factors.value("architecture", Json()) == ToString(Architecture::kDistributed);
 }
 
 Status Check(const StudyFile& study, const Design& design) {

@@ -38,7 +38,7 @@ struct ClientFlags {
 // One entry of the table: all that a study knows of a factor.
 struct Factor {
   std::string_view name;
-  std::string_view takes;  // its levels, in words
+  std::string takes;  // its levels, in words
   Levels levels;
   std::optional<Json> otherwise = {};  // the level where a study names the factor, but a combination does not
   std::string_view applies = {};       // where it is applicable; empty: everywhere

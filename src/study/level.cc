@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "infer/choices.h"
+#include "infer/device.h"
 #include "study/factor.h"
 
 namespace weir::study {
@@ -123,11 +125,14 @@ Result<Json> CheckServer(const Json& level) {
   for (const char* key : {"url", "ready", "http", "grpc"}) {
     if (!level.contains(key)) continue;
     const std::string url = level[key].get<std::string>();
-    const bool http = IsUrl(url, "http"), grpc = IsUrl(url, "grpc");
-    const std::string_view name = key;
-    if ((name == "http" && !http) || (name == "grpc" && !grpc) || (!http && !grpc)) {
+    // "http" and "grpc" want their own scheme, the others any.
+    const auto wanted = FindChoice(infer::kProtocols, key);
+    const bool is_url = std::ranges::any_of(infer::kProtocols, [&](const auto& protocol) {
+      return IsUrl(url, protocol.word) && (!wanted || *wanted == protocol.value);
+    });
+    if (!is_url) {
       return Refuse(fmt::format("{}: {} is not {}://HOST:PORT", key, DumpJson(level[key]),
-                                name == "grpc" ? "grpc" : "http"));
+                                ToString(wanted.value_or(infer::Protocol::kHttp))));
     }
   }
   if (!level.contains("url") && !level.contains("ready"))
@@ -156,9 +161,12 @@ Result<Json> CheckLoad(const Json& level) {
   if (level.contains("streams")) return CheckStreams(level);
   TRY_STATUS(CheckKeys(level, {"rate_per_s", "distribution"}));
   const double rate = TRY(CheckNumber(level, "rate_per_s", 1e-3, 1e8));
-  const Json distribution = level.contains("distribution") ? level["distribution"] : Json("poisson");
-  if (distribution != "poisson" && distribution != "constant")
-    return Refuse(fmt::format("distribution: {} is none of poisson, constant", DumpJson(distribution)));
+  using infer::Distribution;
+  const Json poisson(ToString(Distribution::kPoisson)), constant(ToString(Distribution::kConstant));
+  const Json distribution = level.contains("distribution") ? level["distribution"] : poisson;
+  if (distribution != poisson && distribution != constant)
+    return Refuse(fmt::format("distribution: {} is none of {}, {}", DumpJson(distribution), DumpJson(poisson),
+                              DumpJson(constant)));
   return Json{{"rate_per_s", rate}, {"distribution", distribution}};
 }
 
@@ -210,19 +218,9 @@ Result<Json> CheckNetwork(const Json& level) {
 }
 
 Result<Json> CheckDevice(const Json& level) {
-  const auto known = [](std::string_view device) {
-    if (device == "cpu" || device == "npu" || device == "cuda" || device == "gpu") return true;
-    for (const std::string_view kind : {"cuda:", "gpu:"}) {
-      if (device.starts_with(kind) && device.size() > kind.size()) return true;
-    }
-    return false;
-  };
   if (!level.is_string()) return Refuse(fmt::format("{} is no device such as cuda:0", DumpJson(level)));
-  std::string_view rest = level.get_ref<const std::string&>();
-  const std::string_view first = rest.substr(0, rest.find(','));
-  if (!known(first))
-    return Refuse(
-        fmt::format("{} is no device: use cpu, cuda:N, cuda:all, cuda:UUID, gpu:N or npu", DumpJson(level)));
+  if (const auto devices = infer::ParseDevices(level.get<std::string>()); !devices)
+    return Refuse(devices.error().message);
   return level;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stats/summary.h"
+#include "study/choices.h"
 #include "study/factor.h"
 
 namespace weir::study {
@@ -21,7 +22,9 @@ constexpr PhaseMetric kMetrics[] = {
     {"prepare", "beside.prepare.per_s", "prepare"},
 };
 
-std::string BesideOf(const Configuration& one) { return one.factors.value("beside", std::string("none")); }
+std::string BesideOf(const Configuration& one) {
+  return one.factors.value("beside", std::string(ToString(Beside::kNone)));
+}
 
 Json LimitsOf(const Configuration& one) { return one.factors.value("limits", Json("none")); }
 
@@ -109,7 +112,7 @@ std::optional<PhaseTable> ComparePhases(const Design& design, const Measured& me
   PhaseTable table;
   size_t most = 0;  // length of the level that names the most phases
   for (const Configuration& one : design.configurations)
-    if (BesideOf(one) != "none") most = std::max(most, BesideOf(one).size());
+    if (BesideOf(one) != ToString(Beside::kNone)) most = std::max(most, BesideOf(one).size());
   if (most == 0) return std::nullopt;
   for (size_t i = 0; i < design.configurations.size(); ++i) {
     const Configuration& together = design.configurations[i];

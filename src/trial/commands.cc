@@ -32,9 +32,9 @@ void AddEngine(const Setting& setting, const ClientPlaces& places, const char* t
   if (!setting.engine.empty()) words.Add("--engine", setting.engine);
   if (setting.is_emulated()) return;
   if (!setting.device.empty()) words.Add("--device", setting.device);
-  if (!setting.preprocess.empty()) words.Add("--preprocess", setting.preprocess);
+  if (setting.preprocess) words.Add("--preprocess", ToString(*setting.preprocess));
   if (setting.cuda_graph) words.Add("--cuda-graph");
-  words.Add("--precision", setting.precision);
+  words.Add("--precision", ToString(setting.precision));
   words.AddIfAny(threads, setting.threads);
   words.AddIfAny(streams, places.streams);
 }

@@ -67,9 +67,9 @@ model::ConfigChange ChangeFor(const Setting& setting, const model::Model& model)
   model::ConfigChange change;
   if (!setting.engine.empty()) change.parameters["engine"] = setting.engine;
   if (!setting.is_emulated()) {
-    change.parameters["precision"] = setting.precision;
+    change.parameters["precision"] = ToString(setting.precision);
     if (!setting.device.empty()) change.parameters["device"] = setting.device;
-    if (!setting.preprocess.empty()) change.parameters["preprocess"] = setting.preprocess;
+    if (setting.preprocess) change.parameters["preprocess"] = ToString(*setting.preprocess);
     if (setting.cuda_graph) change.parameters["cuda_graph"] = "on";
     if (setting.threads > 0) change.parameters["threads"] = fmt::format("{}", setting.threads);
     // One a thread where nobody asks for a number: the server may have fewer CPUs than this process.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "launch/process/command.h"
+#include "study/choices.h"
 
 namespace weir::trial {
 namespace {
@@ -29,7 +30,7 @@ std::string LastLine(std::string_view text) {
 bool NeedsServerImage(const study::Design& design) {
   return std::ranges::any_of(design.configurations, [](const study::Configuration& one) {
     const Json& factors = one.factors;
-    return factors.value("architecture", Json("in-process")) == "microservice" &&
+    return factors.value("architecture", Json()) == ToString(study::Architecture::kMicroservice) &&
            factors.value("server", Json("weir")) == "weir";
   });
 }

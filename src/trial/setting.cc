@@ -18,23 +18,11 @@ Json LevelOf(const Json& factors, std::string_view name) {
   return found != factors.end() ? *found : study::FindFactor(name)->otherwise.value_or(Json());
 }
 
-// The enum's values stand in the order of the factor's words.
-template <typename Enum>
-Result<Enum> WordOf(const Json& factors, std::string_view name) {
-  const auto word = LevelOf(factors, name).get<std::string>();
-  const auto& words = study::WordsOf(name);
-  const auto found = std::ranges::find(words, word);
-  if (found == words.end())
-    return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
-  return static_cast<Enum>(found - words.begin());
-}
-
 // The level as one of `choices`, by the words that all programs use for them.
-template <typename Choice, size_t kCount>
-Result<Choice> ChoiceOf(const Json& factors, std::string_view name,
-                        const std::array<Choice, kCount>& choices) {
+template <typename Value, size_t kCount>
+Result<Value> ChoiceOf(const Json& factors, std::string_view name, const Choices<Value, kCount>& choices) {
   const auto word = LevelOf(factors, name).get<std::string>();
-  const auto found = infer::FindChoice(choices, word);
+  const auto found = FindChoice(choices, word);
   if (!found) return Fail(ErrorCode::kInvalidArgument, fmt::format("{} {} is no level of it", name, word));
   return *found;
 }
@@ -98,16 +86,17 @@ Status ReadLoad(const Json& factors, Setting& setting) {
   return {};
 }
 
-void ReadPhases(const Json& factors, Setting& setting) {
-  const std::string beside = factors.value("beside", std::string("none"));
-  setting.feed_beside = beside.contains("feed");
-  setting.prepare_beside = beside.contains("prepare");
+Status ReadPhases(const Json& factors, Setting& setting) {
+  const study::Beside beside = TRY(ChoiceOf(factors, "beside", study::kBeside));
+  setting.feed_beside = beside == study::Beside::kFeed || beside == study::Beside::kBoth;
+  setting.prepare_beside = beside == study::Beside::kPrepare || beside == study::Beside::kBoth;
   const Json limits = factors.value("limits", Json("none"));
-  if (!limits.is_object()) return;
+  if (!limits.is_object()) return {};
   const auto cores = [&](const char* phase) {
     return limits.contains(phase) ? std::optional(limits[phase].get<double>()) : std::nullopt;
   };
   setting.limits = {.serve = cores("serve"), .feed = cores("feed"), .prepare = cores("prepare")};
+  return {};
 }
 
 Status ReadPlaces(const Json& factors, Setting& setting) {
@@ -120,28 +109,21 @@ Status ReadPlaces(const Json& factors, Setting& setting) {
 
 }  // namespace
 
-std::string_view ToString(Architecture architecture) {
-  return study::WordsOf("architecture").at(static_cast<size_t>(architecture));
-}
-
-std::string_view ToString(Balancer balancer) {
-  return study::WordsOf("balancer").at(static_cast<size_t>(balancer));
-}
-
 Result<Setting> ReadSetting(const Json& factors) try {
   Setting setting;
-  setting.architecture = TRY(WordOf<Architecture>(factors, "architecture"));
+  setting.architecture = TRY(ChoiceOf(factors, "architecture", study::kArchitectures));
   setting.protocol = TRY(ChoiceOf(factors, "protocol", infer::kProtocols));
   setting.mode = TRY(ChoiceOf(factors, "mode", infer::kModes));
-  setting.data_path = TRY(WordOf<DataPath>(factors, "data_path"));
-  setting.shared_memory = LevelOf(factors, "payload") == "shared-memory";
-  if (!setting.shared_memory) setting.payload = TRY(ChoiceOf(factors, "payload", infer::kPayloads));
+  setting.data_path = TRY(ChoiceOf(factors, "data_path", study::kDataPaths));
+  const study::Sent sent = TRY(ChoiceOf(factors, "payload", study::kSent));
+  setting.shared_memory = sent == study::Sent::kSharedMemory;
+  setting.payload = FindChoice(infer::kPayloads, ToString(sent)).value_or(Payload::kTensor);
   setting.model = factors.value("model", std::string());
   if (const Json server = factors.value("server", Json("weir")); server.is_object())
     setting.server = ReadServer(server);
   if (factors.contains("in_flight")) setting.in_flight = factors["in_flight"].get<int>();
   TRY_STATUS(ReadLoad(factors, setting));
-  ReadPhases(factors, setting);
+  TRY_STATUS(ReadPhases(factors, setting));
   setting.batch = LevelOf(factors, "batch").get<int>();
   if (factors.contains("images")) setting.images = factors["images"].get<int64_t>();
   setting.replication = LevelOf(factors, "replication").get<int>();
@@ -153,16 +135,17 @@ Result<Setting> ReadSetting(const Json& factors) try {
     setting.device = "cuda:0";
     for (int gpu = 1; gpu < gpus; ++gpu) setting.device += fmt::format(",cuda:{}", gpu);
   }
-  setting.preprocess = factors.value("preprocess", std::string());
-  setting.cuda_graph = LevelOf(factors, "cuda_graph") == "on";
-  setting.precision = LevelOf(factors, "precision").get<std::string>();
+  if (factors.contains("preprocess"))
+    setting.preprocess = TRY(ChoiceOf(factors, "preprocess", infer::kPreprocess));
+  setting.cuda_graph = TRY(ChoiceOf(factors, "cuda_graph", infer::kOffOn));
+  setting.precision = TRY(ChoiceOf(factors, "precision", infer::kPrecisions));
   setting.threads = LevelOf(factors, "threads").get<int>();
   setting.streams = LevelOf(factors, "streams").get<int>();
   setting.instances = LevelOf(factors, "instances").get<int>();
   setting.instances_given = factors.contains("instances");
   setting.servers = LevelOf(factors, "servers").get<int>();
   setting.clients = LevelOf(factors, "clients").get<int>();
-  setting.balancer = TRY(WordOf<Balancer>(factors, "balancer"));
+  setting.balancer = TRY(ChoiceOf(factors, "balancer", study::kBalancers));
   ReadFlags(factors, setting);
   const Json batching = factors.value("server_batching", Json("model"));
   if (batching == "off") setting.server_batching = ServerBatching{};
@@ -172,7 +155,7 @@ Result<Setting> ReadSetting(const Json& factors) try {
   setting.network = ReadNetwork(factors.value("network", Json("unshaped")));
   TRY_STATUS(ReadPlaces(factors, setting));
   if (factors.contains("page_cache"))
-    setting.page_cache = factors["page_cache"] == "cold" ? PageCache::kCold : PageCache::kWarm;
+    setting.page_cache = TRY(ChoiceOf(factors, "page_cache", study::kPageCaches));
   return setting;
 } catch (const JsonError& error) {
   return Fail(ErrorCode::kInvalidArgument,

@@ -12,24 +12,18 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "infer/choices.h"
+#include "infer/device.h"
+#include "study/choices.h"
 
 namespace weir::trial {
 
 using infer::Mode;
 using infer::Payload;
 using infer::Protocol;
-
-enum class Architecture {
-  kInProcess,     // the recogniser is part of the application: there is no server
-  kMicroservice,  // a server in a container on this machine
-  kDistributed,   // a server on another node: here, behind a network link
-};
-enum class DataPath { kFiles, kFilesAtModelSize, kShards, kMemory };
-enum class Balancer { kNone, kHaproxy, kNginx, kEnvoy, kRoundRobin };  // kNone: the client takes turns
-enum class PageCache { kAsItIs, kWarm, kCold };        // as it is: the study has no such factor
-std::string_view ToString(Architecture architecture);  // "in-process", "microservice", "distributed"
-
-std::string_view ToString(Balancer balancer);  // the factor's words
+using study::Architecture;
+using study::Balancer;
+using study::DataPath;
+using study::PageCache;
 
 // The source of the requests.
 struct ApplicationLoad {};  // weir run, over the pictures
@@ -91,11 +85,11 @@ struct Setting {
   bool shared_memory = false;  // tensors reach the server so, not in requests
   std::optional<int64_t> images;
   int replication = 1;
-  std::string engine;      // with the accelerator in its place, where there is one; empty: as the model says
-  std::string device;      // empty: as the model says
-  std::string preprocess;  // empty: as the model says
+  std::string engine;  // with the accelerator in its place, where there is one; empty: as the model says
+  std::string device;  // empty: as the model says
+  std::optional<infer::Preprocess> preprocess;  // nothing: as the model says
   bool cuda_graph = false;
-  std::string precision = "f32";
+  infer::Precision precision = infer::Precision::kF32;
   int threads = 0, streams = 0, instances = 1;
   bool instances_given = false;  // else another server keeps its own number
   int servers = 1;
@@ -107,10 +101,10 @@ struct Setting {
   std::vector<int> server_cpus, client_cpus;         // empty: all
   bool feed_beside = false, prepare_beside = false;  // run while the client does
   Limits limits;
-  PageCache page_cache = PageCache::kAsItIs;
+  std::optional<PageCache> page_cache;  // nothing: as it is
 
-  bool is_accelerated() const { return !device.empty() && device != "cpu"; }
-  bool is_emulated() const { return engine.starts_with("emulated:"); }
+  bool is_accelerated() const { return !device.empty() && device != ToString(infer::Device::Kind::kCpu); }
+  bool is_emulated() const { return engine.starts_with(infer::kEmulatedPrefix); }
 };
 
 // `factors` are a study::Configuration's; what is absent there has its usual level. kInvalidArgument for what

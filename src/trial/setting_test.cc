@@ -22,7 +22,7 @@ TEST(ReadSetting, GivesWhatIsAbsentItsUsualLevel) {
   EXPECT_FALSE(setting.in_flight || setting.images || setting.server || setting.server_batching);
   EXPECT_TRUE(std::holds_alternative<ApplicationLoad>(setting.load));
   EXPECT_FALSE(setting.network.gbit_per_s);
-  EXPECT_EQ(setting.page_cache, PageCache::kAsItIs);
+  EXPECT_FALSE(setting.page_cache);
 }
 
 TEST(ReadSetting, KnowsAWarmPageCacheFromOneThatNobodyAskedFor) {

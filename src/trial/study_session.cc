@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/secrets.h"
 #include "base/temporary_folder.h"
 #include "record/provenance.h"
 #include "results/study_provenance.h"
@@ -91,6 +92,18 @@ study::Replay ReplayOf(const StudyRequest& request) {
   return request.wait_quiet.empty() ? study::Replay::kAfterNewTrials : study::Replay::kAlways;
 }
 
+// The study lies beside its journal and in its reports, and --resume and weir report read it from there.
+Status CheckNoSecrets(const PlannedStudy& plan, const std::string& file) {
+  const Json study = plan.file.ToJson();
+  if (WithoutSecrets(plan.text) == plan.text && DumpJson(JsonWithoutSecrets(study)) == DumpJson(study))
+    return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              fmt::format("{}: holds a password, token or signature, which would be stored with the results: "
+                          "name a variable of the environment, as in command: [sh, -c, 'exec server "
+                          "--token=$TOKEN']",
+                          EscapeBytes(file)));
+}
+
 }  // namespace
 
 Result<TrialRunner::Options> MakeRunnerOptions(const std::string& folder, const std::string& image,
@@ -128,6 +141,7 @@ Result<PlannedStudy> PlanStudy(const StudyRequest& request) {
     plan.text += "\nwaterfall: true\n";
     plan.file = TRY_CONTEXT(study::ParseStudy(plan.text), request.file);
   }
+  TRY_STATUS(CheckNoSecrets(plan, request.file));
   plan.design = TRY_CONTEXT(study::MakeDesign(plan.file), request.file);
   std::error_code error;
   if (request.resume && !std::filesystem::is_directory(request.folder, error)) {

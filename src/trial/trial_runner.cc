@@ -53,7 +53,7 @@ CacheFacts FactsOf(const DataSet& data) {
 }
 
 // An earlier trial may have let go of the pages, or read them; what else the machine does moves them, too.
-Status SetPageCache(PageCache wish, const DataSet& data) {
+Status SetPageCache(std::optional<PageCache> wish, const DataSet& data) {
   if (wish == PageCache::kCold) return CheckCold(TRY(launch::DropFromCache({data.path})), FactsOf(data));
   if (wish == PageCache::kWarm) return CheckWarm(TRY(launch::ReadIntoCache({data.path})), FactsOf(data));
   return {};
@@ -110,7 +110,7 @@ Result<const TrialRunner::Reference*> TrialRunner::ReferenceOf(const Setting& se
   // An accelerator's answers are the same at every batch; those of CPU engines nearly so.
   if (plain.is_emulated()) plain.batch = 8;
   const std::string key = fmt::format("{}|{}|{}|{}|{}", model.path.empty() ? model.folder : model.path,
-                                      data.path, plain.engine, plain.device, plain.precision);
+                                      data.path, plain.engine, plain.device, ToString(plain.precision));
   const auto found = references_.find(key);
   if (found != references_.end()) return &found->second;
   const std::string folder = options_.folder + "/references";

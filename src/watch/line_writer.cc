@@ -1,6 +1,7 @@
 #include "watch/line_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,7 +20,10 @@ constexpr Duration kPeriod = 100ms;
 Result<std::unique_ptr<LineWriter>> LineWriter::Create(const std::string& path) {
   if (path == "-") return std::unique_ptr<LineWriter>(new LineWriter(path, UniqueFd(), STDOUT_FILENO));
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600));
-  if (!fd.valid()) return FailErrno(path, errno);
+  struct stat facts{};
+  if (!fd.valid() || ::fstat(fd.get(), &facts) != 0) return FailErrno(path, errno);
+  // A file that was there keeps its readers otherwise. A pipe or a device is another's.
+  if (S_ISREG(facts.st_mode) && ::fchmod(fd.get(), 0600) != 0) return FailErrno(path, errno);
   const int number = fd.get();
   return std::unique_ptr<LineWriter>(new LineWriter(path, std::move(fd), number));
 }

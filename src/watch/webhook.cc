@@ -8,7 +8,6 @@
 #include "base/secrets.h"
 #include "base/thread.h"
 #include "object/curl_transport.h"
-#include "watch/stream_spec.h"
 
 namespace weir::watch {
 namespace {
@@ -23,7 +22,8 @@ Result<std::unique_ptr<Webhook>> Webhook::Create(const std::string& url, const C
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return Fail(ErrorCode::kInvalidArgument, fmt::format("--webhook {}: give http://... or https://...",
                                                          EscapeBytes(WithoutSecrets(url))));
-  return std::make_unique<Webhook>(url, object::MakeCurlTransport(clock, ""), WebhookQueue::Options{}, clock);
+  return std::make_unique<Webhook>(WithEncodedUser(url), object::MakeCurlTransport(clock, ""),
+                                   WebhookQueue::Options{}, clock);
 }
 
 Webhook::Webhook(std::string url, std::unique_ptr<object::Transport> transport, WebhookQueue::Options options,
@@ -92,7 +92,7 @@ void Webhook::Post(const std::vector<results::WatchEvent>& events) {
                           outcome = WebhookQueue::Outcome::kRefused;
                       }
                       MutexLock lock(mutex_);
-                      queue_.Ended(outcome, EscapeBytes(words), clock_.Now());
+                      queue_.Ended(outcome, EscapeBytes(WithoutSecrets(words)), clock_.Now());
                       if (queue_.idle()) idle_.NotifyAll();
                     });
 }

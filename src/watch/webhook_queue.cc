@@ -66,18 +66,6 @@ void WebhookQueue::GiveUp() {
   taken_ = 0;
 }
 
-std::string_view ToString(EventFilter filter) {
-  switch (filter) {
-    case EventFilter::kAny:
-      return "any";
-    case EventFilter::kObjects:
-      return "objects";
-    case EventFilter::kNamed:
-      return "named";
-  }
-  return "";
-}
-
 bool Passes(EventFilter filter, const results::WatchEvent& event) {
   const auto named = [](const results::WatchEvent::Object& object) { return !object.name.empty(); };
   return filter == EventFilter::kAny || (filter == EventFilter::kObjects && !event.objects.empty()) ||

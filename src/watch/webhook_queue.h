@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "results/watch_result.h"
@@ -65,7 +66,8 @@ class WebhookQueue {
 
 // The events that a webhook gets.
 enum class EventFilter { kAny, kObjects, kNamed };
-std::string_view ToString(EventFilter filter);  // "any", "objects", "named"
+inline constexpr Choices<EventFilter, 3> kEventFilters{
+    {{EventFilter::kAny, "any"}, {EventFilter::kObjects, "objects"}, {EventFilter::kNamed, "named"}}};
 bool Passes(EventFilter filter, const results::WatchEvent& event);
 
 // Returns what a status of HTTP means for the events.

@@ -94,7 +94,7 @@ Result<std::string> ReadText(const Node& node, const Place& place) {
 }
 
 Result<bool> ReadBool(const Node& node, const Place& place) {
-  static constexpr std::pair<std::string_view, bool> kWords[] = {{"true", true}, {"false", false}};
+  static constexpr Choices<bool, 2> kWords{{{true, "true"}, {false, "false"}}};
   return ReadChoice(node, place, kWords);
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/error.h"
 
 namespace weir::yaml {
@@ -68,15 +69,10 @@ Result<Number> ReadNumber(const Node& node, const Place& place, Number low, Numb
 
 // One of a closed list of words.
 template <typename Value, size_t N>
-Result<Value> ReadChoice(const Node& node, const Place& place,
-                         const std::pair<std::string_view, Value> (&choices)[N]) {
+Result<Value> ReadChoice(const Node& node, const Place& place, const Choices<Value, N>& choices) {
   const std::string text = TRY(ReadText(node, place));
-  std::string known;
-  for (const auto& [word, value] : choices) {
-    if (text == word) return value;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", word);
-  }
-  return Refuse(place, fmt::format("\"{}\" is none of {}", text, known));
+  if (const auto found = FindChoice(choices, text)) return *found;
+  return Refuse(place, fmt::format("\"{}\" is none of {}", text, fmt::join(WordsOf(choices), ", ")));
 }
 
 // Readers that store what they read.

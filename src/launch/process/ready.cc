@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/secrets.h"
 
 namespace weir::launch {
 namespace {
@@ -44,7 +45,7 @@ Handle Open(const std::string& url, Duration timeout) {
   Handle handle(curl_easy_init(), curl_easy_cleanup);
   CHECK(handle != nullptr);
   CURL* const curl = handle.get();
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_URL, WithEncodedUser(url).c_str());
   curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_FORBID_REUSE, 1L);

@@ -124,9 +124,9 @@ Status CheckHosts(const LoadOptions& options) {
   };
   if (!options.samples.empty()) return refuse("--samples", "each host's requests stay on it");
   if (options.splits_responses()) return refuse("--split response", "leave it out");
-  if (!options.scenario.empty()) return refuse("--scenario", "MLPerf's rules know one generator");
+  if (options.scenario) return refuse("--scenario", "MLPerf's rules know one generator");
   if (!options.trace.empty()) return refuse("--trace", "its parts are of one host");
-  if (options.shared_memory != "none")
+  if (options.shared_memory != infer::SharedMemory::kNone)
     return refuse("--shared-memory", "memory is shared with a server on the same machine alone");
   return {};
 }

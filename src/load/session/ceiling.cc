@@ -51,10 +51,10 @@ Result<Ceiling> MeasureCeiling(const LoadOptions& options, const Target& target,
                                const std::stop_token& stop) {
   const NullServer server = TRY(NullServer::Start(target.info(), clock));
   LoadOptions null_options = options;
-  null_options.target = target.protocol() == "grpc" ? server.grpc() : server.http();
+  null_options.target = target.protocol() == ToString(infer::Protocol::kGrpc) ? server.grpc() : server.http();
   null_options.model = null_options.version = null_options.url = "";
-  null_options.payload = "tensor";  // the model goes by its full name there
-  null_options.shared_memory = "none";
+  null_options.payload = infer::Payload::kTensor;  // the model goes by its full name there
+  null_options.shared_memory = infer::SharedMemory::kNone;
   null_options.balance = LoadOptions().balance;  // it is one server
   const std::unique_ptr<Target> null = TRY(OpenTarget(null_options, clock, kInFlight));
   return MeasureCeilingAgainst(

@@ -92,8 +92,14 @@ Result<RxTimestamps> ArrivalsOf(const LoadOptions& options) {
     const std::string text = TRY(ReadTextFile(options.intervals));
     return TRY_CONTEXT(ParseTrace(text), options.intervals);
   }
-  if (options.distribution == "poisson") return PoissonArrivals{};
-  if (options.distribution == "gamma") return GammaArrivals{options.variation};
+  switch (options.distribution) {
+    case infer::Distribution::kPoisson:
+      return PoissonArrivals{};
+    case infer::Distribution::kGamma:
+      return GammaArrivals{options.variation};
+    case infer::Distribution::kConstant:
+      break;
+  }
   return ConstantArrivals{};
 }
 
@@ -137,7 +143,7 @@ Result<std::vector<Level>> LevelsOf(const LoadOptions& options) {
   for (const double value : TRY(ParseRange(range.empty() ? "1" : range))) {
     if (options.is_open()) {
       levels.push_back({.scenario = Rate{value, TRY(ArrivalsOf(options)), options.most_in_flight},
-                        .name = fmt::format("{} {:.6g}/s", options.distribution, value)});
+                        .name = fmt::format("{} {:.6g}/s", ToString(options.distribution), value)});
     } else {
       if (value != std::floor(value) || value > 65536)
         return Invalid(fmt::format("a concurrency of {:g}: it is a whole number up to 65536", value));
@@ -178,7 +184,7 @@ LevelLength LengthOf(const LoadOptions& options, const std::vector<Level>& level
                      .requests = options.request_count,
                      .repeats = std::max(1, options.repeats),
                      .note = ""};
-  const bool counts = options.measurement_mode == "count_windows" || options.measurement_request_count > 0;
+  const bool counts = options.measurement_mode == Windows::kCount || options.measurement_request_count > 0;
   if (options.request_count > 0 || options.duration_s > 0 ||
       (!counts && options.measurement_interval_ms == 0)) {
     length.note = IdleTrials(options, length.repeats);
@@ -212,13 +218,13 @@ int MostInFlight(const std::vector<Level>& levels) {
 }
 
 Result<std::optional<MlperfLevel>> FindMlperf(LoadOptions& options) {
-  if (options.scenario.empty()) return std::nullopt;
-  const MlperfScenario scenario = TRY(ParseMlperfScenario(options.scenario));
+  if (!options.scenario) return std::nullopt;
+  const MlperfScenario scenario = *options.scenario;
   MlperfRules rules = TRY(RulesOf(scenario, {.rate = options.target_rate, .depth = options.depth}));
   if (rules.samples_per_query > 1 && options.batch == 1) options.batch = rules.samples_per_query;
   if (options.duration_s == 0 && options.request_count == 0) options.duration_s = Seconds(rules.min_duration);
   if (rules.percentile && options.percentile == 0) options.percentile = 100 * *rules.percentile;
-  Level level{.scenario = rules.play, .name = options.scenario};
+  Level level{.scenario = rules.play, .name = std::string(ToString(scenario))};
   return MlperfLevel{std::move(rules), std::move(level)};
 }
 

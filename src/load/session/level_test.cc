@@ -57,7 +57,7 @@ TEST(LevelsOf, AreOneInFlightUnlessAskedOtherwise) {
 TEST(LevelsOf, KeepTheDistributionAndTheWaitingThatWereAskedFor) {
   LoadOptions options;
   options.rate_range = "100:200:100";
-  options.distribution = "gamma";
+  options.distribution = infer::Distribution::kGamma;
   options.variation = 3;
   options.most_in_flight = 77;
   const auto rates = LevelsOf(options);
@@ -107,7 +107,7 @@ TEST(LengthOf, UnderstandsPerfAnalyzersWindows) {
   options.max_trials = 2;
   EXPECT_EQ(LengthOf(options).repeats, 2);
   LoadOptions counts;
-  counts.measurement_mode = "count_windows";
+  counts.measurement_mode = Windows::kCount;
   length = LengthOf(counts);
   EXPECT_EQ(length.requests, 50);
   EXPECT_EQ(length.repeats, 3);
@@ -126,7 +126,7 @@ TEST(LengthOf, NotesPerfAnalyzersFlagsThatHaveNoEffect) {
 TEST(FindMlperf, SetsTheScenariosLengthUnlessOneWasAskedFor) {
   LoadOptions options;
   EXPECT_FALSE(FindMlperf(options)->has_value());
-  options.scenario = "multi-stream";
+  options.scenario = MlperfScenario::kMultiStream;
   const auto mlperf = FindMlperf(options);
   ASSERT_TRUE(mlperf && *mlperf);
   EXPECT_EQ(options.batch, 8);
@@ -134,23 +134,23 @@ TEST(FindMlperf, SetsTheScenariosLengthUnlessOneWasAskedFor) {
   EXPECT_EQ(options.percentile, 99);
   EXPECT_EQ((*mlperf)->level.name, "multi-stream");
   LoadOptions own;
-  own.scenario = "single-stream";
+  own.scenario = MlperfScenario::kSingleStream;
   own.request_count = 100;
   own.percentile = 50;
   ASSERT_TRUE(FindMlperf(own));
   EXPECT_EQ(own.duration_s, 0);
   EXPECT_EQ(own.percentile, 50);
   LoadOptions server;
-  server.scenario = "server";
+  server.scenario = MlperfScenario::kServer;
   EXPECT_FALSE(FindMlperf(server)) << "it needs a rate";
 }
 
 TEST(CheckOptions, NamesOptionsThatWouldHaveNoEffect) {
   const LoadOptions wrong[] = {
-      {.target = "m", .protocol = "grpc"},
+      {.target = "m", .protocol = infer::Protocol::kGrpc},
       {.target = "m", .bodies = {"file"}},
-      {.target = "m", .scenario = "offline", .sync = true},
-      {.target = "m", .distribution = "gamma"},
+      {.target = "m", .scenario = MlperfScenario::kOffline, .sync = true},
+      {.target = "m", .distribution = infer::Distribution::kGamma},
       {.target = "m", .rate_range = "5", .sync = true},
       {.target = "m", .concurrency_range = "1", .rate_range = "5"},
       {.target = "m", .input_data = {"zero"}, .data = {"pictures"}},
@@ -172,10 +172,10 @@ TEST(CheckOptions, NamesOptionsThatWouldHaveNoEffect) {
 
 TEST(CheckOptions, TakesThoseThatFitTogether) {
   EXPECT_TRUE(CheckOptions({.target = "m"}));
-  EXPECT_TRUE(CheckOptions({.target = "m", .rate_range = "5", .distribution = "gamma"}));
+  EXPECT_TRUE(CheckOptions({.target = "m", .rate_range = "5", .distribution = infer::Distribution::kGamma}));
   EXPECT_TRUE(CheckOptions({.target = "m", .rate_range = "5", .latency_threshold_ms = 5, .find_peak = true}));
   EXPECT_TRUE(CheckOptions({.endpoint = "http://h:1/", .bodies = {"f"}}));
-  EXPECT_TRUE(CheckOptions({.target = "m", .scenario = "offline", .depth = 4}));
+  EXPECT_TRUE(CheckOptions({.target = "m", .scenario = MlperfScenario::kOffline, .depth = 4}));
 }
 
 }  // namespace

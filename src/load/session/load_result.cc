@@ -82,14 +82,17 @@ void AddSetting(const LevelResult& level, LoadResult::Level& made) {
   if (const auto* closed = std::get_if<Concurrency>(&level.level.scenario)) {
     made.load_model = LoadResult::kClosed;
     made.concurrency = closed->in_flight;
-    made.mode = closed->wait == Concurrency::Wait::kSync ? "sync" : "async";
+    made.mode = std::string(
+        ToString(closed->wait == Concurrency::Wait::kSync ? infer::Mode::kSync : infer::Mode::kAsync));
     return;
   }
   const auto& open = std::get<Rate>(level.level.scenario);
-  constexpr std::array kNames = {"constant", "poisson", "gamma", "trace", "profile"};
+  constexpr std::array kNames = {
+      ToString(infer::Distribution::kConstant), ToString(infer::Distribution::kPoisson),
+      ToString(infer::Distribution::kGamma), std::string_view("trace"), std::string_view("profile")};
   made.load_model = LoadResult::kOpen;
   made.request_rate = open.per_second;
-  made.distribution = kNames.at(open.arrivals.index());
+  made.distribution = std::string(kNames.at(open.arrivals.index()));
 }
 
 LoadResult::ServerTimes ServerOf(const infer::MeanServerTimes& times, double service_ms) {

@@ -59,7 +59,8 @@ Status CheckData(const LoadOptions& f) {
        {"--string-length", string_length && is_zero, "zeros are texts without characters"},
        {"--pool", f.pool != usual.pool && has_file, file},
        {"--pool", f.pool != usual.pool && is_zero, "zeros are one request"},
-       {"--output-shared-memory-size", f.output_shared_memory > 0 && f.shared_memory == "none",
+       {"--output-shared-memory-size",
+        f.output_shared_memory > 0 && f.shared_memory == infer::SharedMemory::kNone,
         "it is of --shared-memory system"}});
 }
 
@@ -69,7 +70,7 @@ Status CheckLength(const LoadOptions& f) {
   const bool is_timed = f.duration_s > 0 || f.request_count > 0;
   const bool trials = f.max_trials != usual.max_trials;
   return Refuse({{"-r", trials && f.repeats > 0, "--repeats says how many"},
-                 {"--measurement-mode", f.measurement_mode == "count_windows" && f.duration_s > 0, said},
+                 {"--measurement-mode", f.measurement_mode == Windows::kCount && f.duration_s > 0, said},
                  {"--measurement-request-count", f.measurement_request_count > 0 && is_timed, said},
                  {"--duration", f.duration_s > 0 && f.request_count > 0, "--request-count says the length"}});
 }
@@ -85,18 +86,19 @@ Status CheckTrace(const LoadOptions& f) {
        {"--request-count", f.request_count > 0, length},
        {"--measurement-interval", f.measurement_interval_ms > 0, length},
        {"--measurement-request-count", f.measurement_request_count > 0, length},
-       {"--measurement-mode", f.measurement_mode == "count_windows", length},
+       {"--measurement-mode", f.measurement_mode == Windows::kCount, length},
        {"--warmup-request-count", f.warm_up_requests > 0, "--warmup gives the seconds before a trace"}});
 }
 
 Status CheckLoad(const LoadOptions& f) {
   const LoadOptions usual;
   TRY_STATUS(Refuse(
-      {{"--depth", f.depth > 0 && f.scenario != "offline", "it is of --scenario offline"},
-       {"--target-rate", f.target_rate > 0 && f.scenario != "server", "it is of --scenario server"},
+      {{"--depth", f.depth > 0 && f.scenario != MlperfScenario::kOffline, "it is of --scenario offline"},
+       {"--target-rate", f.target_rate > 0 && f.scenario != MlperfScenario::kServer,
+        "it is of --scenario server"},
        {"--request-distribution", f.distribution != usual.distribution && f.rate_range.empty(),
         "it is of --request-rate-range"},
-       {"--gamma-variation", f.variation != usual.variation && f.distribution != "gamma",
+       {"--gamma-variation", f.variation != usual.variation && f.distribution != infer::Distribution::kGamma,
         "it is of --request-distribution gamma"},
        {"--trace-speed", f.trace_speed != usual.trace_speed && f.trace.empty(), "it is of --trace"},
        {"--trace-scale", f.trace_scale != usual.trace_scale && f.trace.empty(), "it is of --trace"},
@@ -113,7 +115,7 @@ Status CheckLoad(const LoadOptions& f) {
 }
 
 Status CheckScenario(const LoadOptions& f) {
-  if (f.scenario.empty()) return {};
+  if (!f.scenario) return {};
   if (f.is_open() || !f.concurrency_range.empty() || f.find_peak)
     return Invalid(
         "--scenario says what is played: leave --concurrency-range, the rates and --find-peak out");
@@ -126,7 +128,7 @@ Status CheckScenario(const LoadOptions& f) {
                   "--scenario is one run: --duration says how long"},
                  {"--measurement-request-count", f.measurement_request_count > 0,
                   "--scenario is one run: --request-count says how long"},
-                 {"--measurement-mode", f.measurement_mode == "count_windows",
+                 {"--measurement-mode", f.measurement_mode == Windows::kCount,
                   "--scenario is one run: --request-count says how long"}});
 }
 
@@ -144,12 +146,10 @@ Status CheckPeak(const LoadOptions& f) {
   const char* const decided = "each run of --find-peak has as many as decide --percentile";
   return Refuse({{"--request-count", f.request_count > 0, decided},
                  {"--measurement-request-count", f.measurement_request_count > 0, decided},
-                 {"--measurement-mode", f.measurement_mode == "count_windows", decided}});
+                 {"--measurement-mode", f.measurement_mode == Windows::kCount, decided}});
 }
 
 }  // namespace
-
-std::vector<std::string> PreprocessPlaces() { return infer::PreprocessPlaces(); }
 
 Status CheckOptions(const LoadOptions& options) {
   TRY_STATUS(CheckWhere(options));

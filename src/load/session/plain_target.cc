@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/secrets.h"
 #include "http/client_options.h"
 #include "load/session/target.h"
 #include "oip/http/plain_http.h"
@@ -37,7 +38,7 @@ class PlainTarget final : public Target {
   const infer::ModelInfo& info() const override { return info_; }
   std::string version() const override { return ""; }
   std::string Title() const override { return fmt::format("{} {}{}", load_.method, server_, path_); }
-  std::string protocol() const override { return "http"; }
+  std::string protocol() const override { return std::string(ToString(infer::Protocol::kHttp)); }
   std::optional<infer::PhaseTotals> Statistics() override { return std::nullopt; }
   Status Prepare(Requests& requests) override;
 
@@ -76,13 +77,13 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
       {"--data", !load.data.empty()},
       {"--input-data", !load.input_data.empty()},
       {"--shape", !load.shapes.empty()},
-      {"--payload", load.payload != "tensor"},
+      {"--payload", load.payload != usual.payload},
       {"--check", !load.check.empty()},
-      {"--shared-memory", load.shared_memory != "none"},
+      {"--shared-memory", load.shared_memory != usual.shared_memory},
       {"--engine", !load.engine.empty()},
       {"--device", !load.device.empty()},
       {"--cuda-graph", load.cuda_graph},
-      {"--preprocess", !load.preprocess.empty()},
+      {"--preprocess", load.preprocess.has_value()},
       {"--precision", !load.precision.empty()},
       {"--channels", load.channels != 1},
       {"--priority", load.priority > 0},
@@ -101,6 +102,8 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
           fmt::format("{} is of models, and --endpoint knows of none: leave one of them out", name));
   }
   const std::string_view url = load.endpoint;
+  if (EndOfUser(url) > 0)
+    return Invalid("--endpoint takes no user or password in its URL: give -H \"Authorization: ...\"");
   const size_t scheme = url.find("://");
   const size_t slash = scheme == std::string::npos ? scheme : url.find('/', scheme + 3);
   const std::string server(url.substr(0, slash));

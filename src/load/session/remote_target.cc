@@ -73,7 +73,7 @@ class RemoteTarget final : public Target {
 
 Status RemoteTarget::Open() {
   // Idle threads of the gRPC library take part in the polling of all its connections, so there must be none.
-  const bool is_grpc = protocol() == "grpc";
+  const bool is_grpc = protocol() == ToString(infer::Protocol::kGrpc);
   questions_ = TRY(oip::MakeClient(
       url_.server, {.threads = is_grpc ? 0 : 1, .headers = load_.headers, .timeout = kPatience}, clock_));
   info_ = TRY_CONTEXT(questions_->Info(url_.model, url_.version), url_.server);
@@ -116,7 +116,7 @@ RemoteTarget::~RemoteTarget() {
 }
 
 Status RemoteTarget::Prepare(Requests& requests) {
-  if (load_.shared_memory == "system") {
+  if (load_.shared_memory == infer::SharedMemory::kSystem) {
     if (requests.check)
       return Invalid("--check reads the answers, and those stay in shared memory: leave one of them out");
     const std::string name = fmt::format("weir-load-{}", getpid());
@@ -151,7 +151,7 @@ Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const 
   const std::pair<const char*, bool> local[] = {{"--engine", !load.engine.empty()},
                                                 {"--device", !load.device.empty()},
                                                 {"--cuda-graph", load.cuda_graph},
-                                                {"--preprocess", !load.preprocess.empty()},
+                                                {"--preprocess", load.preprocess.has_value()},
                                                 {"--precision", !load.precision.empty()},
                                                 {"--allow-link", !load.allow_links.empty()},
                                                 {"--engine-threads", load.engine_threads > 0},
@@ -174,7 +174,8 @@ Result<std::unique_ptr<Target>> OpenRemoteTarget(const LoadOptions& load, const 
   // One thread does nearly all. What the timers of the gRPC library leave in heaps of their own would come to
   // half as much again where thousands of calls at a time run into their limit.
   if (options.threads == 0) ::mallopt(M_ARENA_MAX, 1);
-  const infer::Balance balance = TRY(oip::BalanceOf(load.balance, at.server));
+  TRY_STATUS(oip::CheckBalance(load.balance, at.server));
+  const infer::Balance balance = load.balance;
   auto remote = std::make_unique<RemoteTarget>(std::move(at), options, balance, load, clock);
   TRY_STATUS(remote->Open());
   return remote;

@@ -43,7 +43,8 @@ Result<std::optional<stats::Answer>> TryRate(const LoadOptions& options, Level l
                                              LevelsOutcome& outcome) {
   const bool confirms = probe.kind == PeakSearch::Probe::Kind::kConfirm;
   std::get<Rate>(level.scenario).per_second = probe.rate;
-  level.name = fmt::format("{} {:.6g}/s{}", options.distribution, probe.rate, confirms ? ", again" : "");
+  level.name =
+      fmt::format("{} {:.6g}/s{}", ToString(options.distribution), probe.rate, confirms ? ", again" : "");
   const Seed seed = Seed(static_cast<uint64_t>(options.seed)).Stream("peak").Stream(probe.seed_index);
   for (int again = 0; again < kTries; ++again) {
     Note(hooks, fmt::format("{} {:.6g}/s for {:.3g} s{}", confirms ? "confirming" : "trying", probe.rate,

@@ -102,7 +102,7 @@ TEST_F(LevelsTest, KeepsTheLevelsBeforeAnError) {
 }
 
 TEST_F(LevelsTest, ServerThatOthersUsedGivesNoValidMlperfResult) {
-  options_.scenario = "single-stream";
+  options_.scenario = MlperfScenario::kSingleStream;
   const auto mlperf = FindMlperf(options_);
   ASSERT_TRUE(mlperf && *mlperf);
   ASSERT_TRUE(PlayLevels(options_, {(*mlperf)->level}, {}, *mlperf, Hooks([](const Level&) {
@@ -123,7 +123,7 @@ LevelResult UpTo(double peak, const Level& level) {
 }
 
 TEST_F(LevelsTest, FindsThePeakAndConfirmsItWithFreshSeeds) {
-  options_.distribution = "poisson";
+  options_.distribution = infer::Distribution::kPoisson;
   ASSERT_TRUE(FindPeak(options_, AtRate(100), {.length = 10s},
                        Hooks([](const Level& level) { return UpTo(437, level); }), stop_.get_token(),
                        outcome_));

@@ -49,12 +49,9 @@ Result<AnswerCheck> TopClassCheck(const std::string& file, const PictureRequests
 
 Result<Requests> RequestsOfPictures(const LoadOptions& load, const Target& target, const NoteSink& note) {
   const dataset::Recipe recipe = TRY(FindRecipe(load, target));
-  const PictureOptions options{
-      .payload = target.takes_pixels()
-                     ? Payload::kPixels
-                     : infer::FindChoice(infer::kPayloads, load.payload).value_or(Payload::kTensor),
-      .batch = load.batch,
-      .pool_limit = load.pool};
+  const PictureOptions options{.payload = target.takes_pixels() ? Payload::kPixels : load.payload,
+                               .batch = load.batch,
+                               .pool_limit = load.pool};
   auto made = TRY(MakePictureRequests(target.info(), target.version(), recipe, load.data, options));
   if (note)
     note(fmt::format("{} of {}; {} rejected, {} left out", Count(std::ssize(made.requests), "request"),
@@ -103,8 +100,8 @@ Result<AnswerCheck> ProcessCheck(const LoadOptions& load, const std::vector<infe
 }
 
 Result<Requests> RequestsOfTensors(const LoadOptions& load, const Target& target) {
-  if (load.payload != "tensor")
-    return Invalid(fmt::format("--payload {} sends pictures: name them with --data", load.payload));
+  if (load.payload != Payload::kTensor)
+    return Invalid(fmt::format("--payload {} sends pictures: name them with --data", ToString(load.payload)));
   RequestOptions options{
       .batch = load.batch,
       .shapes = TRY(ParseShapes(load.shapes)),
@@ -172,7 +169,7 @@ Result<Requests> RequestsFor(const LoadOptions& load, const Target& target, cons
         "model");
   if (!of_pictures && by_file)
     return Invalid(fmt::format("--check {} has the classes of pictures: name those with --data", load.check));
-  if (of_pictures && !by_file && !load.check.empty() && load.payload != "tensor")
+  if (of_pictures && !by_file && !load.check.empty() && load.payload != Payload::kTensor)
     return Invalid(
         "--check MODEL gives that model what is sent: leave --payload out, or check against a CSV file");
   if (!by_file && !load.check.empty() && load.check != kCheckData && target.takes_pixels())

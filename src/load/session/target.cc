@@ -17,10 +17,10 @@ std::unexpected<Error> Invalid(std::string message) {
 
 Result<std::string> UrlOf(const LoadOptions& load) {
   if (load.model.empty()) return Invalid("load wants a model: MODEL, or -m NAME with -u HOST:PORT");
-  const bool grpc = load.is_grpc();
+  const bool grpc = load.protocol == infer::Protocol::kGrpc;
   std::string server = load.url.empty() ? (grpc ? "localhost:8001" : "localhost:8000") : load.url;
   if (const size_t scheme = server.find("://"); scheme != std::string::npos) {
-    if (server.substr(0, scheme) != "http" && server.substr(0, scheme) != "grpc")
+    if (!FindChoice(infer::kProtocols, std::string_view(server).substr(0, scheme)))
       return Invalid(fmt::format("-u {}: HOST:PORT, http:// or grpc:// is understood", load.url));
     if (grpc) server = "grpc" + server.substr(scheme);
   } else {
@@ -40,9 +40,10 @@ Result<std::unique_ptr<Target>> OpenTarget(const LoadOptions& load, const Clock&
           fmt::format("-x says nothing of a URL: {}/versions/{} names it", load.target, load.version));
     return OpenRemoteTarget(load, load.target, clock);
   }
-  if (load.payload != "tensor")
-    return Invalid(fmt::format(
-        "--payload {} is for served models: in this process the model is given its tensor", load.payload));
+  if (load.payload != infer::Payload::kTensor)
+    return Invalid(
+        fmt::format("--payload {} is for served models: in this process the model is given its tensor",
+                    ToString(load.payload)));
   const LoadOptions usual;
   if (load.connections != usual.connections || load.channels != usual.channels ||
       load.threads != usual.threads)
@@ -57,7 +58,7 @@ Result<std::unique_ptr<Target>> OpenTarget(const LoadOptions& load, const Clock&
   if (!load.headers.empty()) return Invalid("-H is of a server: in this process there is nobody to read it");
   if (load.balance != usual.balance)
     return Invalid("--balance is of several servers: in this process there is one model");
-  if (load.shared_memory != "none")
+  if (load.shared_memory != infer::SharedMemory::kNone)
     return Invalid("--shared-memory is for servers: in this process the model is given its tensor");
   return OpenLocalTarget(load, clock, most_in_flight);
 }

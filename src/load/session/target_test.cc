@@ -47,9 +47,10 @@ class TargetTest : public ::testing::Test {
 
 TEST(UrlOf, JoinsPerfAnalyzersFlags) {
   EXPECT_EQ(UrlOf({.model = "m"}).value(), "http://localhost:8000/m");
-  EXPECT_EQ(UrlOf({.model = "m", .protocol = "gRPC"}).value(), "grpc://localhost:8001/m");
+  EXPECT_EQ(UrlOf({.model = "m", .protocol = infer::Protocol::kGrpc}).value(), "grpc://localhost:8001/m");
   EXPECT_EQ(UrlOf({.model = "m", .version = "3", .url = "host:9"}).value(), "http://host:9/m/versions/3");
-  EXPECT_EQ(UrlOf({.model = "m", .url = "http://host:9", .protocol = "grpc"}).value(), "grpc://host:9/m");
+  EXPECT_EQ(UrlOf({.model = "m", .url = "http://host:9", .protocol = infer::Protocol::kGrpc}).value(),
+            "grpc://host:9/m");
   EXPECT_FALSE(UrlOf({.model = "m", .url = "ftp://host"}));
   EXPECT_FALSE(UrlOf({}));
 }
@@ -72,11 +73,12 @@ TEST_F(TargetTest, ModelInThisProcessAnswers) {
 TEST_F(TargetTest, RefusesAServersFlagsForAModelInThisProcess) {
   EXPECT_THAT(Refusal({.target = model_, .connections = 3}), HasSubstr("--connections"));
   EXPECT_THAT(Refusal({.target = model_, .headers = {"a: b"}}), HasSubstr("-H"));
-  EXPECT_THAT(Refusal({.target = model_, .payload = "image"}), HasSubstr("--payload image"));
+  EXPECT_THAT(Refusal({.target = model_, .payload = infer::Payload::kImage}), HasSubstr("--payload image"));
   EXPECT_THAT(Refusal({.target = model_, .calibrate = true}), HasSubstr("--calibrate"));
-  EXPECT_THAT(Refusal({.target = model_, .split = "response"}), HasSubstr("--split"));
+  EXPECT_THAT(Refusal({.target = model_, .split = SplitSource::kResponse}), HasSubstr("--split"));
   EXPECT_THAT(Refusal({.target = model_, .priority = 1}), HasSubstr("--priority"));
-  EXPECT_THAT(Refusal({.target = model_, .shared_memory = "system"}), HasSubstr("--shared-memory"));
+  EXPECT_THAT(Refusal({.target = model_, .shared_memory = infer::SharedMemory::kSystem}),
+              HasSubstr("--shared-memory"));
   EXPECT_THAT(Refusal({.target = model_, .model = "other"}), HasSubstr("names the model already"));
 }
 
@@ -118,8 +120,9 @@ TEST_F(TargetTest, RefusesChecksThatCannotBeMade) {
   EXPECT_THAT(refusal({.check = kCheckData}), HasSubstr("--check needs answers"));
   EXPECT_THAT(refusal({.check = "answers.csv"}), HasSubstr("name those with --data"));
   EXPECT_THAT(refusal({.data = {"p"}, .check = kCheckData}), HasSubstr("--check wants the answers"));
-  EXPECT_THAT(refusal({.data = {"p"}, .payload = "image", .check = "model"}), HasSubstr("--payload"));
-  EXPECT_THAT(refusal({.payload = "image"}), HasSubstr("--data"));
+  EXPECT_THAT(refusal({.data = {"p"}, .payload = infer::Payload::kImage, .check = "model"}),
+              HasSubstr("--payload"));
+  EXPECT_THAT(refusal({.payload = infer::Payload::kImage}), HasSubstr("--data"));
   EXPECT_THAT(refusal({.data = {"p"}}), HasSubstr("--recipe"));
 }
 

@@ -11,8 +11,6 @@
 namespace weir::load {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"single-stream", "multi-stream", "server", "offline"};
-
 // MLPerf's for ResNet-50 (mlperf.conf).
 constexpr double kServerBound = 0.015;
 constexpr int64_t kOfflineSamples = 24'576;
@@ -128,16 +126,6 @@ void Judgement::Bound(double bound) {
 }
 
 }  // namespace
-
-Result<MlperfScenario> ParseMlperfScenario(std::string_view text) {
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == text) return static_cast<MlperfScenario>(i);
-  }
-  return Fail(ErrorCode::kInvalidArgument,
-              fmt::format("there is no scenario \"{}\": it is {}", text, fmt::join(kNames, ", ")));
-}
-
-std::string_view ToString(MlperfScenario scenario) { return kNames.at(static_cast<size_t>(scenario)); }
 
 Result<MlperfRules> RulesOf(MlperfScenario scenario, const MlperfTargets& targets) {
   MlperfRules rules{.scenario = scenario};

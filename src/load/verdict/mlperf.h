@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/choices.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "load/generator/generator.h"
@@ -21,9 +22,12 @@ enum class MlperfScenario {
   kServer,        // queries of one sample come by chance, at a rate
   kOffline,       // all samples are there from the start
 };
-// "single-stream", "multi-stream", "server", "offline"; kInvalidArgument names them.
-Result<MlperfScenario> ParseMlperfScenario(std::string_view text);
-std::string_view ToString(MlperfScenario scenario);
+inline constexpr Choices<MlperfScenario, 4> kMlperfScenarios{
+    {{MlperfScenario::kSingleStream, "single-stream"},
+     {MlperfScenario::kMultiStream, "multi-stream"},
+     {MlperfScenario::kServer, "server"},
+     {MlperfScenario::kOffline, "offline"}}};
+constexpr std::string_view ToString(MlperfScenario scenario) { return WordOf(kMlperfScenarios, scenario); }
 
 struct MlperfRules {
   MlperfScenario scenario = MlperfScenario::kSingleStream;

@@ -37,18 +37,12 @@ RunOutcome Ladder(int64_t n, int64_t refused = 0) {
   return played;
 }
 
-TEST(ParseMlperfScenario, KnowsTheFour) {
-  for (const auto scenario : {MlperfScenario::kSingleStream, MlperfScenario::kMultiStream,
-                              MlperfScenario::kServer, MlperfScenario::kOffline}) {
-    EXPECT_EQ(ParseMlperfScenario(ToString(scenario)), scenario);
-  }
-  EXPECT_EQ(ParseMlperfScenario("multi-stream"), MlperfScenario::kMultiStream);
-  for (const char* text : {"", "Server", "singlestream", "offline "}) {
-    const auto scenario = ParseMlperfScenario(text);
-    ASSERT_FALSE(scenario.has_value());
-    EXPECT_EQ(scenario.error().code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(scenario.error().message, HasSubstr("single-stream, multi-stream, server, offline"));
-  }
+TEST(MlperfScenario, HasTheWordsOfTheRules) {
+  EXPECT_THAT(WordsOf(kMlperfScenarios),
+              testing::ElementsAre("single-stream", "multi-stream", "server", "offline"));
+  EXPECT_EQ(FindChoice(kMlperfScenarios, "multi-stream"), MlperfScenario::kMultiStream);
+  for (const char* text : {"", "Server", "singlestream", "offline "})
+    EXPECT_FALSE(FindChoice(kMlperfScenarios, text));
 }
 
 TEST(RulesOf, StreamsHaveOneQueryOut) {

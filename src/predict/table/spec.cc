@@ -74,13 +74,12 @@ Result<Join> ReadJoin(const Node& node, const Place& place) {
   return join;
 }
 
-constexpr std::pair<std::string_view, TargetKind> kKinds[] = {{"rate", TargetKind::kRate},
-                                                              {"time", TargetKind::kTime}};
+constexpr Choices<TargetKind, 2> kKinds{{{TargetKind::kRate, "rate"}, {TargetKind::kTime, "time"}}};
 // In ms.
-constexpr std::pair<std::string_view, double> kUnits[] = {
-    {"us", 1e-3}, {"ms", 1}, {"s", 1000}, {"min", 60'000}, {"h", 3'600'000}};
+constexpr Choices<double, 5> kUnits{
+    {{1e-3, "us"}, {1, "ms"}, {1000, "s"}, {60'000, "min"}, {3'600'000, "h"}}};
 // Whether the time is of one item.
-constexpr std::pair<std::string_view, bool> kOf[] = {{"item", true}, {"step", false}};
+constexpr Choices<bool, 2> kOf{{{true, "item"}, {false, "step"}}};
 
 Status ReadTarget(const Node& node, const Place& place, Spec& spec) {
   std::optional<double> unit;
