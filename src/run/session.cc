@@ -10,6 +10,7 @@
 #include "base/count.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "dataset/set.h"
 #include "record/provenance.h"
 #include "run/answers.h"
 #include "run/label_check.h"

@@ -94,8 +94,6 @@ Status HttpSource::Authorize(const std::vector<std::string>& challenges, const E
   if (!authorization_.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("status 401: the user or the password is wrong; {}", kEncodeAdvice));
-    write @ : / ? # % in them as %40 %3A %2F "
-                "%3F %23 %25");
   }
   authorization_ =
       TRY_CONTEXT(watch::Authorize(challenges, {.user = *at_.user, .password = at_.password},

@@ -91,9 +91,9 @@ TEST(EventFilter, PassesObjectsAndNames) {
   for (const auto& [filter, empty, object, named] : {std::tuple{EventFilter::kAny, true, true, true},
                                                      {EventFilter::kObjects, false, true, true},
                                                      {EventFilter::kNamed, false, false, true}}) {
-    EXPECT_EQ(Passes(filter, Event(1)), empty) << ToString(filter);
-    EXPECT_EQ(Passes(filter, nameless), object) << ToString(filter);
-    EXPECT_EQ(Passes(filter, Event(1, "Ada")), named) << ToString(filter);
+    EXPECT_EQ(Passes(filter, Event(1)), empty) << WordOf(kEventFilters, filter);
+    EXPECT_EQ(Passes(filter, nameless), object) << WordOf(kEventFilters, filter);
+    EXPECT_EQ(Passes(filter, Event(1, "Ada")), named) << WordOf(kEventFilters, filter);
   }
 }
 

@@ -73,7 +73,7 @@ Result<std::unique_ptr<Target>> OpenPlainTarget(const LoadOptions& load, const C
       {"-m", !load.model.empty()},
       {"-u", !load.url.empty()},
       {"-x", !load.version.empty()},
-      {"-i", load.is_grpc()},
+      {"-i", load.protocol != usual.protocol},
       {"--data", !load.data.empty()},
       {"--input-data", !load.input_data.empty()},
       {"--shape", !load.shapes.empty()},
