@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Pattern of paths below src/, keys (None: all), reason.
 ALLOWED = [
     ("results/*", None, "the results themselves"),
+    ("study/next_bottleneck.cc", {"bound_images_per_s"}, "the metrics of a trial, which are read by name"),
     # Formats of others, and files that people write.
     ("http/*", None, "HTTP: header fields"),
     ("oip/*", None, "the Open Inference Protocol's own JSON"),

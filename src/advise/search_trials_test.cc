@@ -68,7 +68,12 @@ TEST_F(SearchTrialsTest, PlaysNoTrialOfTheJournalAgain) {
 }
 
 TEST_F(SearchTrialsTest, RefusesAJournalThatItWasNotToldToContinueOrOfAnotherStudy) {
-  ASSERT_TRUE(Open(study::Begin::kNew));
+  {
+    auto trials = Open(study::Begin::kNew);
+    ASSERT_TRUE(trials) << trials.error().message;
+    Player player;
+    ASSERT_TRUE(trials->Play(study::Trial{}, {{"batch", 1}}, player.Fn(), false));
+  }
   const auto again = Open(study::Begin::kNew);
   ASSERT_FALSE(again);
   EXPECT_THAT(again.error().message, HasSubstr("--resume"));

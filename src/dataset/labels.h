@@ -19,7 +19,7 @@ inline constexpr uint64_t kMostLabelBytes = uint64_t{32} << 20;  // of all of th
 // Returns one label for each line; line k is class k. kInvalidArgument past the limits above.
 Result<std::vector<std::string>> ParseLabels(std::string_view text);
 
-// What the numbers of a set's classes mean.
+// Tells what the numbers of a set's classes mean.
 enum class LabelRule {
   kNone,     // no picture has a class
   kNumbers,  // each text of a label is a whole number, and that is its class

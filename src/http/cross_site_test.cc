@@ -113,9 +113,9 @@ TEST(CrossSite, NamesAnOptionThatIsNoOriginOrHost) {
 TEST(CrossSite, NamesNoFlagWhereThereIsNone) {
   const CrossSitePolicy policy = Policy({.has_flags = false});
   EXPECT_EQ(policy.Refusal("e.example", {}),
-            "the host \"e.example\" is not one of this server's names: use an address or localhost");
+            "the host 'e.example' is not one of this server's names: use an address or localhost");
   EXPECT_EQ(policy.Refusal("localhost", "http://e.example"),
-            "pages of \"http://e.example\" may not call this server");
+            "pages of 'http://e.example' may not call this server");
 }
 
 class Taker final : public HttpResponder::Connection {

@@ -353,7 +353,7 @@ bool JpegHuffman::IsStrayAtEnd(const jpeg_decompress_struct& cinfo) const {
   const auto fill = static_cast<int>(BitsLeft() % 8);
   if (fill > 0 && bits.Look(fill) != (1u << fill) - 1) return false;
   bits.Skip(fill);
-  // What is loaded begins in whole bytes now.
+  // Tells what is loaded begins in whole bytes now.
   const uint8_t* first = bits.next - bits.count / 8;
   return IsStray(first, static_cast<size_t>(end_ - first));
 }

@@ -42,7 +42,7 @@ Accepted<PictureInfo> ReadFrame(uint8_t marker, std::span<const uint8_t> segment
   return MakeInfo(PictureFormat::kJpeg, BigEndian16(&segment[3]), BigEndian16(&segment[1]), 1);
 }
 
-// What the APP1 segments tell of the orientation.
+// Tells what the APP1 segments tell of the orientation.
 struct JpegOrientations {
   bool has_exif = false;  // the first block counts
   std::optional<int> exif, xmp;

@@ -179,8 +179,8 @@ std::optional<int> OrientationOfRawProfile(std::string_view text) {
   return FindExifOrientation(bytes);
 }
 
-// What the chunks of a PNG tell of the orientation: EXIF, else a profile in text, else XMP. Of each kind the
-// first counts, so that a file cannot have many of them inflated.
+// Tells what the chunks of a PNG tell of the orientation: EXIF, else a profile in text, else XMP. Of each
+// kind the first counts, so that a file cannot have many of them inflated.
 struct PngOrientations {
   std::optional<int> exif, profile, xmp;
   bool has_profile = false, has_xmp = false;

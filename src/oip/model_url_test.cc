@@ -38,7 +38,7 @@ TEST(ModelUrl, NamesWhatIsWrong) {
       {"http://h:65536/m", "\"65536\" is not a port"},
       {"http://h:80a/m", "\"80a\" is not a port"},
       {"http://:80/m", "names no host"},
-      {"http://user@h:80/m", "\"user@h\" is not a host"},
+      {"http://user@h:80/m", "takes no user or password"},
       {"http://[::1/m", "is not closed"},
       {"http://[zz]:1/m", "\"zz\" is not an IPv6 address"},
       {"http://[::1]80/m", "after ] comes :PORT"},

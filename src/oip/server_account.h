@@ -1,4 +1,4 @@
-// What a server's statistics and its configuration say of its part in a run. Pure.
+// Tells what a server's statistics and its configuration say of its part in a run. Pure.
 #pragma once
 
 #include "infer/endpoint.h"

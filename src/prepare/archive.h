@@ -19,7 +19,7 @@ struct ArchivePicture {
   std::string label_place;  // the member of the label
 };
 
-// What an archive holds and does not give.
+// Tells what an archive holds and does not give.
 struct ArchiveReject {
   std::string name;
   image::Reject reject;

@@ -14,7 +14,7 @@
 namespace weir::prepare {
 namespace {
 
-// What columns are called, the likeliest first.
+// Tells what columns are called, the likeliest first.
 constexpr std::string_view kNameWords[] = {"filename", "file_name",  "file",  "filepath",   "file_path",
                                            "path",     "image_path", "image", "image_name", "img_path",
                                            "img",      "image_file", "name",  "source",     "picture",

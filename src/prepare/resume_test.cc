@@ -230,7 +230,8 @@ TEST_F(ResumeTest, ASourceThatVanishesIsAnErrorAndItsReturnHeals) {
   const Options options = OptionsFor(dataset::SetFormat::kTar, "set");
   const auto failed = Prepare(bad, options);
   EXPECT_EQ(failed.error().code, ErrorCode::kIo);
-  EXPECT_THAT(failed.error().message, HasSubstr("in/12\\xFF: was there when it was listed, and is gone"));
+  EXPECT_THAT(failed.error().message,
+              HasSubstr("in/12\\xFF: was there when it was listed, and cannot be had any more (gone)"));
   EXPECT_EQ(Prepare(good, options)->begun_at, 12);
   ASSERT_TRUE(Prepare(good, OptionsFor(dataset::SetFormat::kTar, "whole")));
   EXPECT_TRUE(ReadAll(Path("set")) == ReadAll(Path("whole")));

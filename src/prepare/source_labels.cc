@@ -126,7 +126,7 @@ std::optional<std::string_view> Sources::FolderOf(const ListedInput& input) cons
   if (input.kind == InputKind::kTarMember)
     name.remove_prefix(archives_[static_cast<size_t>(input.container)].name.size() + 1);
   auto folder = dataset::ClassFolderOf(name);
-  // What a set was made of an archive's pictures, each has the archive's name before its own.
+  // Tells what a set was made of an archive's pictures, each has the archive's name before its own.
   if (folder && input.kind == InputKind::kSetInput && folder->ends_with(".tar"))
     folder = dataset::ClassFolderOf(name.substr(folder->size() + 1));
   return folder;

@@ -84,7 +84,7 @@ class Sources {
   std::vector<Archive> archives_;
   std::vector<std::string> classes_;
   dataset::LabelRule label_rule_ = dataset::LabelRule::kNone;
-  // Of prepared sets, whose numbers stay as they are where all labels are theirs.
+  // For prepared sets, whose numbers stay as they are where all labels are theirs.
   struct SetLabels {
     const dataset::PreparedSet* first = nullptr;
     bool alike = true;        // one rule, which is known, and one list of classes

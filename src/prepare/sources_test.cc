@@ -122,7 +122,7 @@ TEST_F(SourcesTest, PreparedSetsGiveTheirPicturesAndClasses) {
   EXPECT_EQ(Refusal({.paths = {Path("raw")}}).code, ErrorCode::kUnsupported);
 }
 
-// Of each archive what the label of each picture is, by WebDataset's rule and the names.
+// For each archive what the label of each picture is, by WebDataset's rule and the names.
 TEST_F(SourcesTest, AFolderThatChangesIsTold) {
   Write("in/a.jpg", "a");
   sources_ = Sources::Open({.paths = {Path("in")}}).value();

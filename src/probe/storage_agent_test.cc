@@ -99,14 +99,14 @@ TEST(StorageAgent, OpensASetInMemoryThatIsTheSameOnEachHost) {
   EXPECT_NE(hashes[0], hashes[2]);
 }
 
-TEST(StorageAgent, OfARankThatDoesNotPlayAnswersAtOnce) {
+TEST(StorageAgent, PlaysNothingBeforeASetWasOpened) {
   const SteadyClock clock;
   OneHost host;
   host.rank_ = 1;
   StorageAgent agent(clock);
   const auto answer = agent.Play({.body = HostTask{.hosts = 1, .as_fast = true}.ToJson(), .block = ""}, host);
-  ASSERT_TRUE(answer);
-  EXPECT_TRUE(answer->body.empty());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().message, "no set was opened before");
   const auto space = StorageAgent::Space(MemoryPlan(), host);
   ASSERT_TRUE(space);
   EXPECT_EQ(SpaceThere::FromJson(space->body)->bytes, 0U);

@@ -230,10 +230,10 @@ Bottleneck RateBottleneck(const Costs& c) {
   return bottleneck;
 }
 
-// What holds back batches on their way to a server and back: the link or the server, where one of them was
-// busy for most of the time; the cores, where none was left, as more in flight would wait for the same ones;
-// the link also where several connections did not quite fill it; else the longer part of a round trip, or
-// the depth.
+// Tells what holds back batches on their way to a server and back: the link or the server, where one of them
+// was busy for most of the time; the cores, where none was left, as more in flight would wait for the same
+// ones; the link also where several connections did not quite fill it; else the longer part of a round trip,
+// or the depth.
 Bottleneck RoundTripBottleneck(const Costs& c) {
   const double link = c.link_s.value_or(0) / c.wall_s;
   const double server = c.server ? c.server->alone_s.value_or(0) / c.wall_s : 0;
@@ -301,7 +301,8 @@ std::string Contradiction(const Bounds& bounds, const std::string& stage, double
     if (part == stage || !bound || *bound * threshold::kSameRate >= named) continue;
     text += fmt::format("{}{} at {:.4g} images/s", text.empty() ? "" : ", ", part, *bound);
   }
-  return text.empty() ? "" : fmt::format("{} is named, which holds back at {:.4g}, but {}", stage, named, text);
+  return text.empty() ? ""
+                      : fmt::format("{} is named, which holds back at {:.4g}, but {}", stage, named, text);
 }
 
 std::optional<Bottleneck> FindBottleneck(std::span<const StageTime> stages, double wall_s) {

@@ -26,15 +26,15 @@ double LoaderSeconds(const Costs& c) {
   return std::max((c.load_cpu_s + c.load_blocked_s) / c.loaders, c.load_cpu_s / c.cores);
 }
 
-// What a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch when others
-// take its cores, from its CPU time.
+// Tells what a batch takes alone: for an accelerator as seen; for a CPU engine, whose times stretch when
+// others take its cores, from its CPU time.
 double EngineSeconds(const Costs& c) {
   if (c.remote) return 0;
   if (c.engine_threads > 0) return c.engine_cpu_s / std::min<double>(c.engine_threads, c.cores);
   return c.engine_busy_s / c.engine_streams;
 }
 
-// Of the depth of an engine of this process, by Little's law.
+// For the depth of an engine of this process, by Little's law.
 double DepthSeconds(const Costs& c) {
   if (c.in_flight <= 0) return 0;
   if (c.remote) return c.round_trip_s / c.in_flight;
@@ -71,7 +71,7 @@ void RelieveRoundTrip(const std::string& stage, double factor, Costs& c) {
     c.server_cpu_s /= factor;
     return;
   }
-  // Of several on their way, each waits for the link that another has: how long is not known for a faster
+  // For several on their way, each waits for the link that another has: how long is not known for a faster
   // one, so the link's own time is all that is left of it. One alone waits for its own bytes.
   const bool waits = c.link_s && c.in_flight != 1;
   const double way = c.link_s ? std::min(outside, *c.link_s + c.link_delay_s) : outside;

@@ -1,4 +1,4 @@
-// What the parts of a run cost, and the rates that follow of it. Pure.
+// Tells what the parts of a run cost, and the rates that follow of it. Pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ struct ServerAccount {
   double cores = 0;             // that it may use; 0: not told
 };
 
-// What a server cost a run, by its own account. Seconds.
+// Tells what a server cost a run, by its own account. Seconds.
 struct ServerCosts {
   double own_s = 0;    // summed over requests: the computation with its input and output
   double queue_s = 0;  // summed over requests: waiting for an instance
@@ -28,8 +28,9 @@ struct ServerCosts {
 
   bool operator==(const ServerCosts&) const = default;
 };
-// What a server could do alone follows of an accelerator's times and of a CPU engine's CPU time, as its times
-// stretch where others take its cores. It is not known where larger batches than these could be computed.
+// Tells what a server could do alone follows of an accelerator's times and of a CPU engine's CPU time, as its
+// times stretch where others take its cores. It is not known where larger batches than these could be
+// computed.
 ServerCosts CostsOf(const ServerAccount& account);
 
 // The costs of a run, summed over its pictures. Seconds.
@@ -56,7 +57,7 @@ struct Costs {
   double foreign_cpu_s = 0;  // taken on this machine by other processes meanwhile
   double load_s = 0, send_s = 0,
          infer_s = 0;  // without overlap: time in which the run was loading, sending, inferring
-  // Of a server. Absent: not known.
+  // For a server. Absent: not known.
   std::optional<ServerCosts> server;
   double server_cpu_s = 0;             // of its processes, where it shares these cores
   std::optional<double> link_s;        // for which the busier way of the link to it was full

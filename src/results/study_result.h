@@ -268,7 +268,7 @@ struct StudyResult {
     double f = 0, p = 1, adjusted_p = 1, share = 0;
     bool operator==(const VarianceTerm&) const = default;
   };
-  // A term that cannot be told apart from others in part or in whole.
+  // A term that cannot be significantly different from others in part or in whole.
   struct AliasedTerm {
     std::vector<std::string> factors;
     int64_t degrees = 0, own_degrees = 0;     // of freedom: with all others in the model, and by its levels

@@ -91,8 +91,8 @@ struct TrialMetrics {
   double machine_cpus = 0;                 // cores that the client may use
   std::optional<double> server_start_s;    // from launch to ready
   std::optional<std::string> container_memory_is;
-  // Of the client and the server together: of their processes, or of the server's container. Absent where the
-  // server's is not known.
+  // For the client and the server together: of their processes, or of the server's container. Absent where
+  // the server's is not known.
   std::optional<Range> memory;
   std::optional<Resources> server_resources;
   std::optional<Link> link;
@@ -101,7 +101,7 @@ struct TrialMetrics {
   std::optional<Beside> beside;
   std::optional<std::string> bottleneck;
   std::optional<double> bottleneck_share;
-  // What holds back with the bottleneck gone, and the rate that it allows; absent: not known.
+  // Tells what holds back with the bottleneck gone, and the rate that it allows; absent: not known.
   std::optional<std::string> bottleneck_next;
   std::optional<double> bottleneck_next_images_per_s;
   std::optional<std::string> bottleneck_contradiction;  // why the bounds say that it is another; absent: no

@@ -13,7 +13,7 @@ struct Ratio {
   double ratio = 0;                     // the geometric mean of the pairs' ratios
   std::optional<double> low, high;      // Student's interval of it; nothing for a single pair
   std::optional<double> log_deviation;  // of the logarithms of the pairs' ratios, divided by n - 1
-  // Of the logarithm of `ratio`: its standard error and the degrees of freedom of that; nothing without an
+  // For the logarithm of `ratio`: its standard error and the degrees of freedom of that; nothing without an
   // interval.
   std::optional<double> log_error;
   double degrees = 0;

@@ -346,8 +346,8 @@ TEST(FindEffects, AveragesOverAllThatDiffersInOneFactorAlone) {
   EXPECT_EQ(effects[0].pairs, 2);
   EXPECT_EQ(effects[0].ratio.n, 5);
   EXPECT_NEAR(effects[0].ratio.ratio, 1.5000297062057224, 1e-9);
-  EXPECT_NEAR(*effects[0].ratio.low, 1.4804120089498563, 1e-9);
-  EXPECT_NEAR(*effects[0].ratio.high, 1.5199073676089316, 1e-9);
+  EXPECT_NEAR(*effects[0].ratio.low, 1.4753739601860993, 1e-9);
+  EXPECT_NEAR(*effects[0].ratio.high, 1.5250974872945475, 1e-9);
   EXPECT_EQ(effects[0].told, Told::kHigher);
 }
 

@@ -21,8 +21,8 @@ struct VarianceTerm {
   double share = 0;       // of the sum of squares of all terms and the residuals
 };
 
-// A term that cannot be told apart from others in part or in whole: where a factor is "not applicable", that
-// says the same as the factor by which it is not.
+// A term that cannot be significantly different from others in part or in whole: where a factor is "not
+// applicable", that says the same as the factor by which it is not.
 struct AliasedTerm {
   std::vector<std::string> factors;
   int64_t degrees = 0, own_degrees = 0;     // with all others in the model, and by its levels

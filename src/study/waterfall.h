@@ -34,7 +34,7 @@ struct WaterfallStep {
   int64_t blocks = 0;
   double total = 0;                     // mean time up to this step
   std::optional<stats::Summary> whole;  // that time by itself, with its own interval; absent by events
-  // Of the differences to the step before; of the first its own time. The intervals of all differences, and
+  // For the differences to the step before; of the first its own time. The intervals of all differences, and
   // of what all of them add, are simultaneous.
   std::optional<stats::Summary> step;
   // Whether it is a part of the first trial's time by the events of an accelerator. It is no comparison, and
