@@ -43,8 +43,8 @@ class ResourceMonitor {
     // without where that fails. Empty: no GPU is read.
     std::shared_ptr<const GpuReader> gpus;
     std::string nvml_library = kNvmlLibrary;
-    // The GPUs that count, by the identifiers that NVML and CUDA share; empty: all. None of them there, as for
-    // an instance of a divided card: no GPU is read.
+    // The GPUs that count, by the identifiers that NVML and CUDA share; empty: all. None of them there, as
+    // for an instance of a divided card: no GPU is read.
     std::vector<std::string> gpu_uuids;
     Duration gpu_period = 200ms;  // at least `period`: NVML's own figures are over 1/6 s and more
 

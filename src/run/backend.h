@@ -28,8 +28,8 @@ struct BackendOptions {
   infer::Mode mode = infer::Mode::kAsync;
   std::string recipe, engine, device, precision, cache_dir;
   std::vector<std::string> allow_links;  // folders that links of the model may lead below
-  int threads = 0, streams = 0;  // of the engine; 0: as the engine likes
-  int batch = 0, in_flight = 0;  // pictures a batch, batches submitted; 0: the backend's own choice
+  int threads = 0, streams = 0;          // of the engine; 0: as the engine likes
+  int batch = 0, in_flight = 0;          // pictures a batch, batches submitted; 0: the backend's own choice
   int64_t max_pixels = 100'000'000;
   bool tolerate_damage = false;
 

@@ -28,7 +28,8 @@ inline constexpr Choices<DataPath, 4> kDataPaths{{{DataPath::kFiles, "files"},
                                                   {DataPath::kMemory, "memory"}}};
 constexpr std::string_view ToString(DataPath path) { return WordOf(kDataPaths, path); }
 
-// The form of what a client sends: a payload, or tensors that reach the server by memory instead of in requests.
+// The form of what a client sends: a payload, or tensors that reach the server by memory instead of in
+// requests.
 enum class Sent : uint8_t { kTensor, kPixels, kImage, kSharedMemory };
 inline constexpr Choices<Sent, 4> kSent{{{Sent::kTensor, ToString(infer::Payload::kTensor)},
                                          {Sent::kPixels, ToString(infer::Payload::kPixels)},
