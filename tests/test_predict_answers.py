@@ -161,14 +161,51 @@ def test_copies_under_another_machine_are_found(weir, tmp_path):
     assert [finding["rows"] for finding in result["findings"] if finding["fault"] == "duplicate"] == [["copy1"], ["copy2"], ["copy3"]]
 
 
-def test_an_estimator_is_a_mixture_of_the_candidates_it_names(weir, made_predictor, tmp_path):
+def test_an_estimator_answers_beside_the_baselines(weir, made_predictor, tmp_path):
     folder = made_predictor.parent
     spec = tmp_path / "inside.yaml"
     spec.write_text((folder / "made.yaml").read_text().replace("splits: [inside, hardware]", "splits: [inside]"))
-    result = weir.json("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "trees,physical")
-    assert {one["candidate"] for one in result["splits"][0]["candidates"]} == {"physical", "trees"}
-    assert result["estimator"] == "trees,physical"
-    weir.run("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "oracle", status=2)
+    result = weir.json("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "physical")
+    assert [one["candidate"] for one in result["splits"][0]["candidates"]] == ["physical", "lr-sfs"]
+    assert result["estimator"] == "physical"
+    refused = weir.run("fit", spec, "--data-dir", folder, "-o", tmp_path / "p.json", "--estimator", "oracle", status=2)
+    assert b"known: neighbours, physical, lr-sfs" in refused.stderr
+
+
+@pytest.mark.parametrize(("facts", "figure"), [
+    (["--gpu", "beta", "--set", "tflops=0.3"], "tflops is 0.3, and 30 in the hardware table"),
+    (["--gpu", "beta", "--set", "bandwidth=-900"], "bandwidth is -900, below 0"),
+    (["--gpu", "mine", "--set", "tflops=28", "bandwidth=88000", "memory_gb=48"], "bandwidth is 88000, and 300 to 2000 for all cards"),
+])
+def test_a_fact_that_no_card_can_have_is_refused_with_its_figure(weir, made_predictor, facts, figure):
+    answer = ask(weir, made_predictor, "--network", "small", "--batch", 8, *facts, "precision=fp32", status=2)
+    assert answer["regime"] == "refused" and figure in answer["outside"]
+
+
+def test_the_vendor_of_a_card_is_asked_for_and_kept(weir, made_predictor):
+    card = ["--network", "small", "--batch", 8, "--gpu", "mine", "--set", "tflops=28", "bandwidth=880", "memory_gb=48", "precision=fp32"]
+    unknown, same, other = (ask(weir, made_predictor, *card, *vendor) for vendor in ([], ["vendor=one"], ["vendor=two"]))
+    assert "the vendor is not given (--set vendor=NAME; measured: one)" in unknown["outside"]
+    assert "vendor" not in same["outside"] and "hardware of two was never measured" in other["outside"]
+    widths = [math.log(answer["high"] / answer["low"]) for answer in (unknown, same, other)]
+    assert widths[0] == pytest.approx(widths[2]) and widths[0] > 1.5 * widths[1]
+
+
+def test_a_row_that_cannot_be_is_refused_with_its_figures(weir, made_predictor, tmp_path):
+    spec = tmp_path / "made.yaml"
+    spec.write_text((made_predictor.parent / "made.yaml").read_text().replace("terms:", "require: {no more hosts than devices: hosts <= gpu_count}\nterms:", 1))
+    weir.run("fit", spec, "--data-dir", made_predictor.parent, "-o", tmp_path / "p.json", "--estimator", "physical")
+    answer = ask(weir, tmp_path / "p.json", "--gpu", "beta", "--network", "small", "--batch", 8, "--devices", 8, "--nodes", 16, "--network-gbit", 100,
+                 "--set", "precision=fp32", status=2)
+    assert "impossible: hosts is 16, gpu_count is 8: the SPEC requires no more hosts than devices" in answer["outside"]
+
+
+def test_a_weight_is_at_least_what_the_spec_says(weir, made_predictor, tmp_path):
+    spec = tmp_path / "made.yaml"
+    spec.write_text((made_predictor.parent / "made.yaml").read_text().replace("physics_by:", "least: {step: 50}\nphysics_by:", 1))
+    weir.run("fit", spec, "--data-dir", made_predictor.parent, "-o", tmp_path / "p.json", "--estimator", "physical")
+    answer = ask(weir, tmp_path / "p.json", "--gpu", "beta", "--network", "small", "--batch", 1, "--set", "precision=fp32")
+    assert answer["items_per_s"] <= 1000 / 50
 
 
 STUDY = """

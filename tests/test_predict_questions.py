@@ -90,18 +90,31 @@ def test_a_network_that_is_in_no_table(weir, trained):
 
 
 def test_three_own_runs_on_a_new_card(weir, trained, tmp_path):
-    """Twice as slow as predicted: the answer moves that way, or says why it does not."""
-    asked = ["--gpu", "H200-SXM-141GB", "--network", "resnet50", "--batch", 64, *PRECISION]
-    before, = ask(weir, trained, *asked)
-    assert "H200-SXM-141GB was never measured" in before["outside"]
-    runs = tmp_path / "runs.csv"
-    runs.write_text("gpu,network,precision,gpu_count,batch_per_gpu,throughput_per_s\n" + f"H200-SXM-141GB,resnet50,fp32,1,64,{before['throughput_per_s'] / 2}\n" * 3)
-    done = weir.run("predict", trained, *asked, "--calibrate", runs, "--json", "-")
-    after = json.loads(done.stdout)["answers"][0]
-    if b"are not used" in done.stderr:
-        assert after == before
-    else:
-        assert before["throughput_per_s"] / 2.1 < after["throughput_per_s"] < 0.95 * before["throughput_per_s"]
+    """1.3 times as slow as predicted: so is the answer, and its interval holds the runs. On a card that the fit knew, too."""
+    for gpu in ("H200-SXM-141GB", "A100-SXM4-80GB"):
+        asked = ["--gpu", gpu, "--network", "resnet50", "--batch", 64, *PRECISION]
+        before, = ask(weir, trained, *asked)
+        run = before["throughput_per_s"] / 1.3
+        runs = tmp_path / "runs.csv"
+        runs.write_text("gpu,network,precision,gpu_count,batch_per_gpu,throughput_per_s\n" + f"{gpu},resnet50,fp32,1,64,{run}\n" * 3)
+        after = json.loads(weir.run("predict", trained, *asked, "--calibrate", runs, "--json", "-").stdout)["answers"][0]
+        assert after["throughput_per_s"] == pytest.approx(run, rel=0.05)
+        assert after["low"] < run < after["high"]
+
+
+def test_a_step_costs_its_launches(weir, trained):
+    """A batch of 1 is not as fast as one of 256."""
+    asked = ["--gpu", "A100-SXM4-80GB", "--network", "resnet50", "--set", "precision=fp16-mixed", "--batch"]
+    one, many = (ask(weir, trained, *asked, batch)[0]["throughput_per_s"] for batch in (1, 256))
+    assert one < 0.5 * many
+
+
+@pytest.mark.parametrize("network", [["--network", "resnet50"],
+                                     ["--network", "mine", "--set", "params_m=25", "fwd_gflops_per_unit=8", "activations_m_per_unit=11", "depth=54", "blocks=16"]])
+def test_gradients_cross_the_network_card(weir, trained, network):
+    asked = ["--gpu", "A100-SXM4-80GB", *network, *(["precision=fp32"] if len(network) > 2 else PRECISION), "--batch", 64, "--devices", 16, "--nodes", 2]
+    slow, fast = (ask(weir, trained, *asked, "--network-gbit", gbit)[0]["throughput_per_s"] for gbit in (1, 400))
+    assert 2 < fast / slow < 100
 
 
 def test_a_batch_that_no_memory_holds(weir, trained):

@@ -42,7 +42,6 @@ ALLOWED = [
     ("dataset/shard_format.cc", None, "NAME.json in a tar archive, for WebDataset"),
     ("predict/table/*.cc", None, "SPEC files, their expressions, and columns of tables"),
     ("record/trials.cc", {"id"}, "the place of a trial in a journal"),
-    ("predict/estimators/trees.cc", None, "XGBoost's own JSON"),
     ("report/vega.cc", None, "Vega-Lite's own JSON"),
     ("advise/kubernetes.cc", None, "manifests of Kubernetes and KServe"),
     ("advise/decision.cc", {"accelerator", "architecture", "engine"}, "factors"),

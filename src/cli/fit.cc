@@ -31,10 +31,10 @@ std::optional<int> ParseFlags(const Arguments& arguments, predict::FitRequest& w
       "--html", w.html,
       "a page on how well it does, with a learning curve; for several SPECs the folder of the pages");
   flags.Switch("--check", w.check, "only read and check the rows: what is wrong with which");
-  flags.Parsed("--estimator", w.fit.candidates, predict::ParseEstimator,
-               "the candidates of the mixture, joined by commas: physical, trees, neighbours, "
-               "neighbours-common, lr-sfs, lr-sfs-relative; auto: all but lr-sfs",
-               "auto");
+  flags.Parsed("--estimator", w.fit.estimator, predict::ParseEstimator,
+               "what answers: neighbours (a physical model that its neighbours correct), physical (the model "
+               "alone), or the published baselines lr-sfs and lr-sfs-relative",
+               "neighbours");
   flags.Integer64("--seed", w.fit.seed, 0, INT64_MAX, "the same seed gives the same file");
   flags.Integer("--threads", w.fit.threads, 0, 4096, "0: one a core; the result does not depend on it");
   flags.Text("--json", w.json, "write scores and findings as JSON to this file; - for standard output");

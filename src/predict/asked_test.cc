@@ -28,8 +28,8 @@ Result<Predictor> Fitted() {
       "network,gflops,moved,params_m,depth,blocks\nsmall,2,50,11,18,8\nmiddle,8,90,25,50,16\n"
       "large,40,300,60,152,50\nwide,10,400,69,50,16\nalike,10,400,69,50,16\n";
   const std::string spec = TRY(set.WriteTo(folder));
-  FitJob job = TRY(
-      FitFromFiles({.spec = spec, .data_dir = folder}, {.fit = {.candidates = {"physical"}, .threads = 2}}));
+  FitJob job =
+      TRY(FitFromFiles({.spec = spec, .data_dir = folder}, {.fit = {.estimator = "physical", .threads = 2}}));
   return std::move(job.predictor);
 }
 

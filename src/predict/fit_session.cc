@@ -73,7 +73,7 @@ Result<FitResult> FitOne(const FitRequest& request, const std::string& spec, con
   hooks.fitted(result);
   result.predictor = EscapeBytes(output);
   result.seed = static_cast<int64_t>(fit.seed);
-  result.estimator = EstimatorText(fit.candidates);
+  result.estimator = fit.estimator;
   result.wall_s = Seconds(clock.Now() - begin);
   result.command = record::CommandLine(request.command);
   if (const std::string page = request.PageOf(spec); !page.empty())

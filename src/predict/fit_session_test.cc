@@ -22,7 +22,7 @@ class FitSession : public testing::Test {
   FitSession() {
     const auto spec = MadeSet::Make().WriteTo(folder_);
     request_ = {
-        .specs = {spec.value_or("")}, .data_dir = folder_, .fit = {.candidates = {"physical"}, .threads = 2}};
+        .specs = {spec.value_or("")}, .data_dir = folder_, .fit = {.estimator = "physical", .threads = 2}};
   }
   ~FitSession() override { std::filesystem::remove_all(folder_); }
 

@@ -8,25 +8,24 @@
 #include <utility>
 
 #include "base/contains.h"
+#include "predict/validation/checks.h"
 
 namespace weir::predict {
 namespace {
 
 const double kGreatestHalf = std::log(1000.0);  // half-width of an interval; a wider one is no answer
 constexpr size_t kMostWords = 8;                // of a category, that an unknown one may be
+constexpr double kFartherThanUsual = 1.25;      // of a variance
 constexpr double kNoMatter = 0.05;              // difference of logarithms
-constexpr double kSurprise = 3;                 // standard deviations
 
-// Returns the calibration for runs of one hardware. If their mean is three standard deviations from what
-// other hardware makes likely, this one is of another kind, and the runs tell how far such hardware is off.
-Calibration ForRuns(Calibration usual, std::span<const double> log_measured_over_predicted) {
-  const auto n = static_cast<double>(log_measured_over_predicted.size());
-  const double mean = std::reduce(log_measured_over_predicted.begin(), log_measured_over_predicted.end()) / n;
-  const double noise = usual.own * usual.own / n;
-  if (std::abs(mean) <= kSurprise * std::sqrt(usual.common * usual.common + noise)) return usual;
-  usual.common = std::sqrt(mean * mean - noise);
-  usual.k = usual.own * usual.own / (usual.common * usual.common);
-  return usual;
+// Names what makes two rows one configuration, on whichever machine.
+std::string ConfigurationOf(const Spec& spec, const Row& row) {
+  std::string key = fmt::format("{}|{}|{}", row.hardware, row.network, row.devices);
+  for (size_t j = 0; j < spec.numbers.size(); ++j) key += fmt::format("|{}", row.numbers[j]);
+  for (size_t j = 0; j < spec.categories.size(); ++j) {
+    if (spec.categories[j].side != Side::kMachine) key += "|" + row.categories[j];
+  }
+  return key;
 }
 
 }  // namespace
@@ -53,38 +52,24 @@ double Predictor::WidenByCount(const Row& row) const {
   return reach > 0 ? std::max(1.0, known_.Doublings(row) / reach) : 1;
 }
 
-// Returns what tells of a prediction's difficulty: the row, how far the candidates differ, and the first one.
-std::vector<float> Predictor::SpreadInput(const View& view, std::span<const double> logs) {
-  std::vector<float> x(view.numbers.begin(), view.numbers.end());
-  const auto [least, greatest] = std::ranges::minmax(logs);
-  x.push_back(static_cast<float>(greatest - least));
-  x.push_back(static_cast<float>(logs.front()));
-  for (size_t j = 0; j < view.codes.size(); ++j) x.push_back(static_cast<float>(view.codes[j]));
-  return x;
+Predictor::Guess Predictor::GuessOf(const Model& model, const View& view) {
+  const Expected time = model.estimator.LogTime(view);
+  std::vector<float> numbers;
+  if (model.estimator.neighbours() != nullptr)
+    numbers = model.estimator.likeness().Numbers(view.numbers, view.row.terms);
+  return {.log_time = time.mean,
+          .half = model.spread.HalfWidth(numbers, view.codes, time.variance),
+          .variance = time.variance};
 }
 
-int Predictor::SpreadColumns(const Spec& spec) {
-  return static_cast<int>(spec.numbers.size() + spec.categories.size()) + 2;
-}
-
-Predictor::Guess Predictor::GuessOf(const Model& model, const View& view) const {
-  Guess guess;
-  std::vector<double> logs;
-  for (const auto& [index, weight] : model.mixture) {
-    const Estimator& estimator = estimators_[static_cast<size_t>(index)];
-    logs.push_back(estimator.LogTime(view));
-    guess.log_time += weight * logs.back();
-    if (const Physical* physical = estimator.physical(); physical && guess.shares.empty())
-      guess.shares = physical->Shares(view.row);
-  }
-  guess.half = model.spread.HalfWidth(SpreadInput(view, logs));
-  return guess;
-}
-
-Prediction Predictor::PredictRow(const Row& row) const {
+Prediction Predictor::PredictRow(const Row& row, const std::string& impossible) const {
   Prediction prediction{.id = row.id};
   const Applicability::Position position = known_.PositionOf(spec(), data_->encoder, row);
   prediction.outside = position.outside;
+  if (!impossible.empty()) {
+    prediction.outside = "impossible: " + impossible;
+    return prediction;
+  }
   if (!row.problem.empty() || !position.refusal.empty()) {
     const bool both = !row.problem.empty() && !position.refusal.empty();
     prediction.outside = row.problem + (both ? "; " : "") + position.refusal;
@@ -93,17 +78,28 @@ Prediction Predictor::PredictRow(const Row& row) const {
   const std::vector<float> numbers = data_->encoder.Coordinates(row);
   const std::vector<int> codes = data_->encoder.Codes(row);
   const View view{row, numbers, codes};
-  const Guess guess = GuessOf(ModelOf(position.split), view);
-  double log_time = guess.log_time, half = guess.half;
-  prediction.shares = guess.shares;
+  const Model& model = ModelOf(position.split);
+  auto [log_time, half, variance] = GuessOf(model, view);
+  prediction.shares = model.estimator.Shares(row);
+  // What was never measured is no better known than what was.
+  if (position.split != Split::kInside) half = std::max(half, GuessOf(ModelOf(Split::kInside), view).half);
+  // No row is near in what its terms and numbers say: the correction does not know it, only the physics does.
+  if (const double times = model.spread.TimesFarther(variance);
+      position.outside.empty() && times > kFartherThanUsual) {
+    prediction.outside =
+        fmt::format("no measured row is like it: {:.2g} times farther off than 99 % of them", times);
+    half = std::max(half, worst_physical_);
+  }
   // A new network on new hardware is no better known than on hardware that was measured.
   if (position.is_new_network) half = std::max(half, GuessOf(ModelOf(Split::kNetwork), view).half);
   half *= position.widen * WidenByCount(row);
   if (position.is_unvalidated) half = std::max(half, BorrowedHalfWidth());
   half += position.add;
-  if (const auto shift = shifts_.find(row.hardware); shift != shifts_.end()) {
+  for (const std::string& level : shifts_.empty() ? std::vector<std::string>() : LevelsOf(row)) {
+    const auto shift = shifts_.find(level);
+    if (shift == shifts_.end()) continue;
     log_time += shift->second.log_factor;
-    half *= shift->second.narrower;
+    half *= shift->second.wider;
   }
   const auto target = [&](double log) { return TargetFromTime(spec(), row, std::exp(log)); };
   const double value = target(log_time), one = target(log_time - half), other = target(log_time + half);
@@ -117,7 +113,7 @@ Prediction Predictor::PredictRow(const Row& row) const {
         prediction.outside.empty() ? "" : "; ");
     return prediction;
   }
-  prediction.regime = position.outside.empty() ? Regime::kInside : Regime::kOutside;
+  prediction.regime = prediction.outside.empty() ? Regime::kInside : Regime::kOutside;
   prediction.time_ms = std::exp(log_time);
   prediction.value = value;
   prediction.low = std::min(one, other);
@@ -157,8 +153,9 @@ Status Predictor::WidenForUnknownWord(const Table& rows, std::span<const int64_t
 
 Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
   const std::vector<Row> made = TRY(MakeRows(spec(), facts_, rows, WithTarget::kNo));
-  std::vector<Prediction> predictions(made.size());
-  std::ranges::transform(made, predictions.begin(), [this](const Row& row) { return PredictRow(row); });
+  const std::vector<std::string> impossible = ImpossibleFacts(spec(), facts_, rows);
+  std::vector<Prediction> predictions;
+  for (size_t i = 0; i < made.size(); ++i) predictions.push_back(PredictRow(made[i], impossible[i]));
   for (size_t j = 0; j < spec().categories.size(); ++j) {
     const auto& [column, side] = spec().categories[j];
     if (side != Side::kRun || data_->encoder.Knows(j, "") || Contains(spec().derive, column, &Named::name))
@@ -172,11 +169,41 @@ Result<std::vector<Prediction>> Predictor::Predict(const Table& rows) const {
   return predictions;
 }
 
+std::vector<std::string> Predictor::LevelsOf(const Row& row) const {
+  return {row.hardware, fmt::format("{}|{}", row.hardware, row.network_group), ConfigurationOf(spec(), row)};
+}
+
+// Learns the shift of each level in turn, from what the levels above leave. A level's units are the means of
+// the next one's, so that many runs of one network do not decide for all networks.
+void Predictor::LearnShifts(const std::vector<Run>& runs) {
+  Calibration usual = calibration_.value_or(Calibration());
+  const size_t levels = runs.front().levels.size();
+  for (size_t level = 0; level < levels; ++level, usual = usual.Below()) {
+    std::map<std::string, std::map<std::string, std::vector<double>>> units;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      double left = runs[i].miss;
+      for (size_t above = 0; above < level; ++above) left -= shifts_[runs[i].levels[above]].log_factor;
+      const std::string& unit = level + 1 < levels ? runs[i].levels[level + 1] : std::to_string(i);
+      units[runs[i].levels[level]][unit].push_back(left);
+    }
+    for (const auto& [name, by_unit] : units) {
+      std::vector<double> means;
+      for (const auto& [unit, misses] : by_unit)
+        means.push_back(std::reduce(misses.begin(), misses.end()) / static_cast<double>(misses.size()));
+      const Calibration::Shift shift = usual.Of(means);
+      const double wider = level == 0 ? std::sqrt(shift.variance / usual.Of({}).variance) : 1;
+      shifts_[name] = {shift.log, known_.KnowsHardware(name) ? std::max(1.0, wider) : wider};
+    }
+  }
+}
+
 Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
-  std::map<std::string, std::vector<double>> misses;
+  std::vector<Run> runs;
+  std::map<std::string, std::vector<double>> of_hardware;
   std::vector<std::string> lines;
   std::string problem;
   int64_t unusable = 0;
+  const Calibration usual = calibration_.value_or(Calibration());
   for (const Row& row : TRY(MakeRows(spec(), facts_, measured, WithTarget::kYes))) {
     const Prediction prediction = PredictRow(row);
     if (!prediction.time_ms) {
@@ -184,38 +211,27 @@ Result<std::vector<std::string>> Predictor::Calibrate(const Table& measured) {
       continue;
     }
     const double miss = std::log(*row.time / *prediction.time_ms);
-    if (calibration_ && !known_.KnowsHardware(row.hardware) && !calibration_->IsPlausible(miss)) {
+    if (!usual.IsPlausible(miss)) {
       lines.push_back(
           fmt::format("{}: run {} is left out: it took {:.3g} times the prediction: check its unit",
                       row.hardware, row.id, std::exp(miss)));
-    } else {
-      misses[row.hardware].push_back(miss);
+      continue;
     }
+    runs.push_back({LevelsOf(row), miss});
+    of_hardware[row.hardware].push_back(miss);
   }
-  if (misses.empty() && lines.empty())
+  if (runs.empty() && lines.empty())
     return Fail(ErrorCode::kInvalidArgument,
                 fmt::format("no row can be used to calibrate{}{}", unusable > 0 ? "; " : "", problem));
   if (unusable > 0)
     lines.push_back(fmt::format("{} of {} rows cannot be used; {}", unusable, measured.rows(), problem));
-  for (const auto& [hardware, logs] : misses) {
-    const auto n = std::ssize(logs);
-    if (known_.KnowsHardware(hardware)) {
-      lines.push_back(fmt::format("{}: {} runs are not used: the fit knows this hardware", hardware, n));
-      continue;
-    }
-    const Calibration known = calibration_.value_or(Calibration()), given = ForRuns(known, logs);
-    const bool is_far = given.common > known.common;
-    if (!calibration_ || !(known.helps() || is_far)) {
-      lines.push_back(
-          fmt::format("{}: {} runs are not used: in cross-validation on left-out hardware that did not help",
-                      hardware, n));
-    } else {
-      shifts_[hardware] = {given.Shift(logs), given.Narrower(n) * std::hypot(given.common, given.own) /
-                                                  std::hypot(known.common, known.own)};
-      lines.push_back(fmt::format(
-          "{}: times {:+.1f} % by {} runs{}", hardware, 100 * std::expm1(shifts_[hardware].log_factor), n,
-          is_far ? ", which are farther off than any other hardware's: its interval is wider" : ""));
-    }
+  if (!runs.empty()) LearnShifts(runs);
+  for (const auto& [hardware, misses] : of_hardware) {
+    const double mean = std::reduce(misses.begin(), misses.end()) / static_cast<double>(misses.size());
+    lines.push_back(
+        fmt::format("{}: {} runs took {:.3g} times the prediction: times {:+.1f} % on all its rows, "
+                    "and as measured on what was run",
+                    hardware, misses.size(), std::exp(mean), 100 * std::expm1(shifts_[hardware].log_factor)));
   }
   return lines;
 }

@@ -30,33 +30,29 @@ struct Prediction {
 };
 
 struct FitOptions {
-  std::vector<std::string> candidates;  // of the mixture; empty: all but linear regression
+  std::string estimator = "neighbours";  // as ParseEstimator gives it
   uint64_t seed = 1;
   int threads = 1;
   std::function<void(const std::string& what, int64_t done, int64_t total)>
       progress;  // called from any thread; may be empty
 };
 
-// Parses "auto", or names of candidates joined by commas. Returns kInvalidArgument for another name.
-Result<std::vector<std::string>> ParseEstimator(std::string_view text);
-// Returns the text that ParseEstimator takes.
-std::string EstimatorText(std::span<const std::string> candidates);
+// Returns the name of an estimator, or kInvalidArgument with the names that there are.
+Result<std::string> ParseEstimator(std::string_view text);
 
 // Immutable once fitted, so thread-safe.
 class Predictor {
  public:
-  // Fits rows that can be used. Returns kInvalidArgument for fewer than 20 rows. REQUIRES: candidates as
-  // ParseEstimator gives them.
+  // Fits rows that can be used. Returns kInvalidArgument for fewer than 20 rows.
   static Result<Predictor> Fit(Spec spec, Facts facts, std::vector<Row> rows, const FitOptions& options);
 
   // Returns one answer for each row, in order. A bad row does not affect the others. Returns kInvalidArgument
   // if a key column is missing.
   Result<std::vector<Prediction>> Predict(const Table& rows) const;
 
-  // Corrects the predictions for each hardware in `measured`, rows with their target, by as much of their
-  // common error as cross-validation supports. Changes nothing for hardware that the fit knew, or if it did
-  // not help in cross-validation. Returns a line for each hardware, each implausible run, and the unusable
-  // rows. Returns kInvalidArgument if no row can be used.
+  // Moves the predictions to `measured`, rows with their target: of each hardware, of each network on it and
+  // of each configuration, by as much as the runs agree. Returns a line for each hardware, each implausible
+  // run, and the unusable rows. Returns kInvalidArgument if no row can be used.
   Result<std::vector<std::string>> Calibrate(const Table& measured);
 
   const Spec& spec() const { return data_->spec; }
@@ -79,7 +75,7 @@ class Predictor {
   // How rows of one split are predicted.
   struct Model {
     Split split = Split::kInside;
-    std::vector<std::pair<int, double>> mixture;  // of estimators_, with weights
+    Estimator estimator;
     Spread spread = Spread::Constant(1);
     // Count: how many doublings cross-validation went beyond the counts of its fits. Farther out the interval
     // grows with the distance, as the error of a slope does. 0: not cross-validated.
@@ -88,55 +84,52 @@ class Predictor {
   const Model& ModelOf(Split split) const;
   // Returns by how much the count of the row widens an interval.
   double WidenByCount(const Row& row) const;
-  // A row as the model of one split sees it: logarithms, and shares of the physical terms.
+  // A row as the model of one split sees it: logarithms.
   struct Guess {
-    double log_time = 0, half = 0;
-    std::vector<double> shares;
+    double log_time = 0, half = 0, variance = 0;
   };
-  Guess GuessOf(const Model& model, const View& view) const;
-  Prediction PredictRow(const Row& row) const;
+  static Guess GuessOf(const Model& model, const View& view);
+  // `impossible`: why the row's own facts cannot be; empty: they can.
+  Prediction PredictRow(const Row& row, const std::string& impossible = "") const;
+  // Returns the names of what may be shifted: the hardware, the network on it, the configuration.
+  std::vector<std::string> LevelsOf(const Row& row) const;
+  struct Run {
+    std::vector<std::string> levels;
+    double miss = 0;  // log(measured / predicted)
+  };
+  void LearnShifts(const std::vector<Run>& runs);
   Status WidenForUnknownWord(const Table& rows, std::span<const int64_t> unknown, size_t category,
                              std::vector<Prediction>& predictions) const;
-  static std::vector<float> SpreadInput(const View& view, std::span<const double> logs);
-  static int SpreadColumns(const Spec& spec);
-  Status LearnModels(const FitOptions& options);
-  Status LearnModel(Split split, const std::vector<Fold>& folds, const FitOptions& options);
-  std::vector<Recipe> RecipesFor(Split split, const std::vector<Fold>& folds, const FitOptions& options,
-                                 Seed seed) const;
-  // Tells how well the candidates and their mixture did.
+  void LearnModels(const FitOptions& options);
+  void LearnModel(Split split, const std::vector<Fold>& folds, const FitOptions& options);
+  // An estimator on rows that its fits did not see.
+  struct Learned {
+    Recipe recipe;
+    CrossValidation validation;
+  };
+  Learned Learn(std::string_view name, Split split, const std::vector<Fold>& folds,
+                const FitOptions& options) const;
+  Estimator FitAll(const Recipe& recipe, const FitOptions& options) const;
   void AddScores(const CrossValidation& validation, results::FitResult::Split& scored) const;
-  // Numbers, from 0, the parts of samples that err alike.
-  std::vector<int> PartsOf(const CrossValidation& validation) const;
   // Learns the model's interval and scores it.
-  Status LearnSpread(const CrossValidation& validation, std::span<const int> parts, Model& model,
-                     results::FitResult::Split& scored, Seed seed);
-  void Borrow(Split split);
+  void LearnSpread(const CrossValidation& validation, Model& model, results::FitResult::Split& scored);
+  void Borrow(Split split, const FitOptions& options);
   // Returns the half-width where no cross-validation gives one.
   double BorrowedHalfWidth() const { return kBorrowed * worst_physical_; }
-  // Returns the index that the recipe will have in estimators_; one for each key.
-  int Want(const Recipe& recipe, const std::string& key);
-  // Fits the wanted recipes to all rows.
-  Status FitWanted(const FitOptions& options);
   // Checks what a file gave; its parts refer to the data. Returns kCorrupt.
   Status Join();
 
   std::shared_ptr<const Data> data_;  // the estimators' points refer to it
   Facts facts_;
   Applicability known_;
-  std::vector<Estimator> estimators_;
-  struct Wanted {
-    std::string key;
-    Recipe recipe;
-  };
-  std::vector<Wanted> wanted_;  // while fitting
   std::vector<Model> models_;
   std::vector<results::FitResult::Split> splits_;
   double worst_physical_ = kLeastBorrowed;  // 90 % quantile of the physical model's errors, of all splits
   std::optional<Calibration> calibration_;
   struct Shift {
-    double log_factor = 0, narrower = 1;
+    double log_factor = 0, wider = 1;
   };
-  std::map<std::string, Shift> shifts_;  // by hardware
+  std::map<std::string, Shift> shifts_;  // by level
   uint64_t seed_ = 1;
   std::string estimator_;
 };

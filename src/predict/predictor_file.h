@@ -106,17 +106,6 @@ struct PredictorFile {
   }
 
   template <typename F>
-  static void Fields(F& fields, Described<F, Trees>& trees) {
-    static_assert(sizeof(Trees::Node) == 12);  // without gaps
-    fields("columns", trees.columns_);
-    fields("base", trees.base_);
-    fields("roots", trees.roots_);
-    fields.Block("nodes", trees.nodes_);
-    fields.Require(trees.columns_ >= 0 && trees.columns_ <= 60'000 && trees.IsWhole(),
-                   "trees that are not whole");
-  }
-
-  template <typename F>
   static void Fields(F& fields, Described<F, Kernel>& kernel) {
     fields("number_weights", kernel.number_weights);
     fields("category_weights", kernel.category_weights);
@@ -137,14 +126,20 @@ struct PredictorFile {
     fields.Require(neighbours.count_ >= 1 && neighbours.count_ <= 2000, "a count of neighbours beyond 2000");
   }
 
+  // Its columns follow from the spec and the physical model.
+  template <typename F>
+  static void Fields(F& fields, Described<F, Likeness>& likeness) {
+    fields("mean", likeness.mean_);
+    fields("deviation", likeness.deviation_);
+    fields.Require(likeness.deviation_ > 0, "times that are all alike");
+  }
+
   template <typename F>
   static void Fields(F& fields, Described<F, Estimator>& estimator) {
     fields("name", estimator.recipe_.name);
     fields("linear", estimator.linear_);
     fields("physical", estimator.physical_);
-    fields("trees", estimator.trees_);
-    fields("tree_numbers", estimator.tree_numbers_);
-    fields("tree_levels", estimator.tree_levels_);
+    fields("likeness", estimator.likeness_);
     fields("neighbours", estimator.neighbours_);
   }
 
@@ -165,7 +160,10 @@ struct PredictorFile {
     }
     fields.Block("numbers", data.points.numbers);
     fields.Block("codes", data.points.codes);
-    fields.Require(data.points.IsWhole(), "rows that are not whole");
+    fields.Block("terms", data.terms);
+    fields.Require(
+        data.points.IsWhole() && std::ssize(data.terms) == data.points.size() * std::ssize(data.spec.terms),
+        "rows that are not whole");
     fields.Require(data.encoder.numbers() == data.spec.numbers.size() &&
                        data.encoder.categories() == data.spec.categories.size(),
                    "an encoder of another SPEC");
@@ -193,25 +191,22 @@ struct PredictorFile {
 
   template <typename F>
   static void Fields(F& fields, Described<F, Calibration>& calibration) {
-    fields("k", calibration.k);
     fields("common", calibration.common);
     fields("own", calibration.own);
-    fields("error_without", calibration.error_without);
-    fields("error_with", calibration.error_with);
   }
 
   template <typename F>
   static void Fields(F& fields, Described<F, Spread>& spread) {
     fields("scale", spread.scale_);
-    fields("greatest", spread.greatest_);
-    fields("belief", spread.belief_);
+    fields("usual", spread.usual_);
+    fields("rows", spread.rows_);
     fields("difficulty", spread.difficulty_);
   }
 
   template <typename F>
   static void Fields(F& fields, Described<F, Predictor::Model>& model) {
     fields("split", model.split);
-    fields("mixture", model.mixture);
+    fields("model", model.estimator);
     fields("spread", model.spread);
     fields("reach", model.reach);
     fields.Require(IsSplit(model.split), "a split that is none");
@@ -232,7 +227,6 @@ struct PredictorFile {
     fields("worst_physical", predictor.worst_physical_);
     fields("known", predictor.known_);
     fields("calibration", predictor.calibration_);
-    fields("estimators", predictor.estimators_);
     fields("models", predictor.models_);
   }
 };

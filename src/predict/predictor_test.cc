@@ -8,7 +8,6 @@
 #include <cmath>
 #include <optional>
 
-#include "predict/estimators/candidates.h"
 #include "predict/job.h"
 #include "predict/testing/made_set.h"
 #include "predict/validation/checks.h"
@@ -113,7 +112,7 @@ void MadePredictor::KnowsHowWellItDoesOnRowsLeftOut() {
 }
 
 // The content of a file does not depend on how much was fitted: one split, on the first four kinds of
-// hardware, is the least that has trees in its interval too.
+// hardware, is enough.
 Result<Predictor> FitForAFile(int threads) {
   Spec spec = MadeSpec();
   spec.splits = {"inside"};
@@ -183,9 +182,8 @@ void KeptPredictor::TheSameSeedGivesTheSameFileWhateverTheThreads() const {
 
 void KeptPredictor::ADamagedFileIsRefused() const {
   ExpectRefusalOrAnswers(saved_);
-  // Intervals whose trees look beyond what a row has.
-  ExpectRefusalWith(saved_,
-                    [](Json& json) { json["models"][0]["spread"]["difficulty"]["columns"] = 60'000; });
+  // Intervals whose neighbours are rows that are not there.
+  ExpectRefusalWith(saved_, [](Json& json) { json["models"][0]["spread"]["rows"][0] = 60'000; });
 }
 
 // A fit takes seconds, and every test is a process of its own: so few tests, of several facts each.
@@ -206,8 +204,7 @@ TEST_F(KeptPredictor, IsKeptInAFile) {
 
 TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
   const Spec spec = MadeSpec();
-  const auto predictor =
-      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"lr-sfs"}, .threads = 2});
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   EXPECT_LT(predictor->splits().front().score.log_mean_percent, 8);
   EXPECT_THAT(predictor->Explain(), HasSubstr("small|: time_ms = "));
@@ -216,13 +213,12 @@ TEST(Predictor, LinearEstimatorsAreLinearAndSayTheirTerms) {
 
 TEST(Predictor, ADamagedLinearFileIsRefused) {
   const Spec spec = MadeSpec();
-  const auto predictor =
-      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"lr-sfs"}, .threads = 2});
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "lr-sfs", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   const std::string saved = predictor->Save();
   ExpectRefusalOrAnswers(saved);
   const auto feature = [](Json& json) -> Json& {
-    return json["estimators"][0]["linear"]["groups"]["small|"]["features"][0];
+    return json["models"][0]["model"]["linear"]["groups"]["small|"]["features"][0];
   };
   ExpectRefusalWith(saved, [&](Json& json) { feature(json).erase("factors"); });
   ExpectRefusalWith(saved, [&](Json& json) { feature(json)["factors"] = 7; });
@@ -237,7 +233,7 @@ TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
   text.replace(terms, text.find('\n', terms) - terms, "terms: {step: 1 / batch}\nsplits: [hardware]");
   const Spec spec = *ParseSpec(text);
   const auto predictor =
-      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.candidates = {"physical"}, .threads = 2});
+      Predictor::Fit(spec, MakeFacts(), Rows(spec), {.estimator = "physical", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   const auto& physical = predictor->splits().front().candidates.front();
   ASSERT_EQ(physical.name, "physical");
@@ -248,15 +244,14 @@ TEST(Predictor, ASplitWithoutCrossValidationBorrowsAnInterval) {
   EXPECT_NEAR(std::log(*predictions->front().high / *predictions->front().value), 1.5 * p90, 1e-6);
 }
 
-// Two counts do not cross-validate growth, so the mixture of rows inside continues beyond them.
-TEST(Predictor, FewCountsContinueWithTheMixtureOfRowsInside) {
+// Two counts do not cross-validate growth, so the model of rows inside continues beyond them.
+TEST(Predictor, FewCountsContinueWithTheModelOfRowsInside) {
   const Spec spec = MadeSpec();
   std::vector<Row> rows;
   for (Row& row : Rows(spec)) {
     if (row.devices <= 2) rows.push_back(std::move(row));
   }
-  const auto predictor =
-      Predictor::Fit(spec, MakeFacts(), rows, {.candidates = {"neighbours"}, .threads = 2});
+  const auto predictor = Predictor::Fit(spec, MakeFacts(), rows, {.estimator = "neighbours", .threads = 2});
   ASSERT_TRUE(predictor.has_value()) << predictor.error().message;
   double p90 = 0;
   for (const auto& split : predictor->splits()) {
@@ -305,25 +300,10 @@ TEST(Predictor, OneGroupLeftOutSaysNothingOfAnother) {
   EXPECT_NEAR(std::log(*p.high / *p.low) / 2, 1.5 * std::max(0.7, std::log1p(p90)), 1e-6);
 }
 
-TEST(Candidates, OfAnEstimatorAreItsOwnKindOnly) {
-  const auto names = [](const char* estimator, Groups groups = Groups::kOwn) {
-    std::vector<std::string> list;
-    for (const Recipe& recipe : Candidates(Split::kCount, 100, groups, *ParseEstimator(estimator)))
-      list.push_back(recipe.name);
-    return list;
-  };
-  EXPECT_THAT(names("trees"), testing::ElementsAre("trees"));
-  EXPECT_THAT(names("lr-sfs"), testing::ElementsAre("lr-sfs"));
-  EXPECT_THAT(names("neighbours,trees"), testing::ElementsAre("trees", "neighbours"));
-  EXPECT_THAT(names("auto"), testing::ElementsAre("physical", "trees", "neighbours-common", "neighbours"));
-  EXPECT_THAT(names("auto", Groups::kCommon), testing::ElementsAre("physical", "trees", "neighbours"));
-  EXPECT_THAT(names("neighbours-common", Groups::kCommon), testing::ElementsAre("neighbours-common"));
-}
-
 TEST(ParseEstimator, RefusesUnknownNames) {
-  for (const char* text : {"oracle", "trees,oracle", "trees,", ""})
+  for (const char* text : {"oracle", "trees", "physical,neighbours", ""})
     EXPECT_THAT(ParseEstimator(text).error().message, HasSubstr("there is no estimator")) << text;
-  for (const char* text : {"auto", "trees,physical"}) EXPECT_EQ(EstimatorText(*ParseEstimator(text)), text);
+  for (const char* text : {"neighbours", "lr-sfs"}) EXPECT_EQ(*ParseEstimator(text), text);
 }
 
 TEST(Predictor, RefusesTooFewRows) {
@@ -355,10 +335,9 @@ TEST(Checks, FindSwappedUnitsImpossibleRatesAndNothingElse) {
   for (const size_t i : {7U, 100U, 200U}) rows[i].time = *rows[i].time * 1000;
   rows[50].time = *rows[50].time / 1000;
   const auto findings = CheckTimes(Data::Make(spec, rows), Seed(1), 2);
-  ASSERT_TRUE(findings.has_value());
-  EXPECT_EQ(Found(*findings, Fault::kUnit), (std::vector<std::string>{"r100", "r200", "r50", "r7"}));
-  EXPECT_EQ(Found(*findings, Fault::kAbovePeak), std::vector<std::string>{"r50"});
-  EXPECT_EQ(Found(*findings, Fault::kFarFromPeers), std::vector<std::string>{});
+  EXPECT_EQ(Found(findings, Fault::kUnit), (std::vector<std::string>{"r100", "r200", "r50", "r7"}));
+  EXPECT_EQ(Found(findings, Fault::kAbovePeak), std::vector<std::string>{"r50"});
+  EXPECT_EQ(Found(findings, Fault::kFarFromPeers), std::vector<std::string>{});
 }
 
 TEST(Checks, FindAPeakThatIsTenTimesTooHigh) {

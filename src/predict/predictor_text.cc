@@ -16,14 +16,11 @@ std::string Predictor::Explain() const {
   };
   std::string text;
   for (const Model& model : models_) {
-    text += fmt::format("{}: log(time) is", ToString(model.split));
-    for (const auto& [index, weight] : model.mixture) {
-      const Estimator& estimator = estimators_[static_cast<size_t>(index)];
-      const std::string base =
-          estimator.linear() ? estimator.linear()->Text(spec()) : estimator.physical()->Text(spec());
-      text += fmt::format(" {:.0f} % {} on [{}],", 100 * weight, estimator.recipe().name, number_of(base));
-    }
-    text.back() = '\n';
+    const Estimator& estimator = model.estimator;
+    const std::string base =
+        estimator.linear() ? estimator.linear()->Text(spec()) : estimator.physical()->Text(spec());
+    text += fmt::format("{}: log(time) is {} on [{}]\n", ToString(model.split), estimator.name(),
+                        number_of(base));
   }
   for (size_t i = 0; i < bases.size(); ++i) text += fmt::format("[{}]\n{}", i + 1, bases[i]);
   text += "terms\n";

@@ -134,6 +134,7 @@ Status CheckSettings(const Spec& spec, const Settings& row) {
 std::vector<std::string> UnknownColumns(const Predictor& predictor, const Settings& row) {
   std::vector<std::string> unknown;
   for (const std::string& column : ColumnsOf(predictor.spec())) {
+    if (column == "vendor") continue;  // an answer asks for it where it matters
     const bool is_optional =
         std::ranges::find(predictor.spec().optional, column, &Named::name) != predictor.spec().optional.end();
     if (!is_optional && !row.contains(column) && predictor.hardware().Column(column) < 0 &&

@@ -21,8 +21,8 @@ using testing::IsEmpty;
 Result<Predictor> Fitted() {
   const std::string folder = testing::TempDir() + fmt::format("whatif_test_{}", ::getpid());
   const std::string spec = TRY(MadeSet::Make().WriteTo(folder));
-  FitJob job = TRY(
-      FitFromFiles({.spec = spec, .data_dir = folder}, {.fit = {.candidates = {"physical"}, .threads = 2}}));
+  FitJob job =
+      TRY(FitFromFiles({.spec = spec, .data_dir = folder}, {.fit = {.estimator = "physical", .threads = 2}}));
   return std::move(job.predictor);
 }
 

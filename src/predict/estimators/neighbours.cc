@@ -12,6 +12,7 @@ namespace weir::predict {
 namespace {
 
 constexpr double kLeastPivot = 1e-12;
+constexpr double kNumber = 0.15, kCategory = 0.4;  // weights before tuning
 
 }  // namespace
 
@@ -46,6 +47,12 @@ void Points::Add(std::span<const float> numbers_of_row, std::span<const int> cod
   codes.insert(codes.end(), codes_of_row.begin(), codes_of_row.end());
 }
 
+Kernel Kernel::Even(const Points& points, double noise) {
+  return {.number_weights = std::vector<double>(points.number_sides.size(), kNumber),
+          .category_weights = std::vector<double>(points.category_sides.size(), kCategory),
+          .noise = noise};
+}
+
 Neighbours::Neighbours(Points points, std::vector<double> values, Kernel kernel, int count)
     : points_(std::move(points)), values_(std::move(values)), kernel_(std::move(kernel)), count_(count) {}
 
@@ -71,8 +78,8 @@ double Neighbours::Covariance(std::span<const float> x, std::span<const int> c, 
                 kernel_.run);
 }
 
-double Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
-                      std::span<const char> leave_out) const {
+Expected Neighbours::At(std::span<const float> numbers, std::span<const int> codes,
+                        std::span<const char> leave_out) const {
   std::vector<std::pair<double, int64_t>> alike;
   alike.reserve(values_.size());
   for (int64_t i = 0; i < points_.size(); ++i) {
@@ -80,13 +87,13 @@ double Neighbours::At(std::span<const float> numbers, std::span<const int> codes
     alike.emplace_back(-Covariance(numbers, codes, points_.NumbersOf(i), points_.CodesOf(i)), i);
   }
   const size_t n = std::min<size_t>(alike.size(), static_cast<size_t>(count_));
-  if (n == 0) return 0;
+  const double self = kernel_.all + kernel_.network + kernel_.hardware + kernel_.run;
+  if (n == 0) return {.mean = 0, .variance = self + kernel_.noise};
   std::ranges::nth_element(alike, alike.begin() + static_cast<std::ptrdiff_t>(n - 1));
   alike.resize(n);
   std::ranges::sort(alike);
 
   std::vector<double> covariance(n * n), right(n), value(n);
-  const double self = kernel_.all + kernel_.network + kernel_.hardware + kernel_.run;
   for (size_t i = 0; i < n; ++i) {
     const int64_t row = alike[i].second;
     right[i] = -alike[i].first;
@@ -101,7 +108,9 @@ double Neighbours::At(std::span<const float> numbers, std::span<const int> codes
   stats::Decompose(covariance, n, kLeastPivot);
   stats::SolveLower(covariance, right);
   stats::SolveLower(covariance, value);
-  return std::inner_product(right.begin(), right.end(), value.begin(), 0.0);
+  const double known = std::inner_product(right.begin(), right.end(), right.begin(), 0.0);
+  return {.mean = std::inner_product(right.begin(), right.end(), value.begin(), 0.0),
+          .variance = std::max(self + kernel_.noise - known, kLeastPivot)};
 }
 
 bool Neighbours::SetPoints(Points points) {

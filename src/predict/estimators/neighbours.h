@@ -27,6 +27,11 @@ struct Points {
   void Add(std::span<const float> numbers_of_row, std::span<const int> codes_of_row);
 };
 
+// What neighbours say of a point: the expected value, 0 far from all, and the variance, largest there.
+struct Expected {
+  double mean = 0, variance = 0;
+};
+
 // The covariance of two rows. With d(side) the sum over the side's dimensions of weight * |difference| (a
 // category differs by 1, an unknown number from a known one by 1) it is
 //   all exp(-d(everything)) + network exp(-d(everything but hardware and machine)) + hardware
@@ -37,6 +42,9 @@ struct Kernel {
   std::vector<double> number_weights, category_weights;  // at least 0
   double all = 1, network = 0.5, hardware = 0.3, run = 0.1;
   double noise = 0.05;  // variance of a row itself, in the same unit
+
+  // Returns the kernel before any tuning: each number of these points counts alike, and each category.
+  static Kernel Even(const Points& points, double noise = 0.05);
 };
 
 // Regression with prior mean 0 on the rows of greatest covariance (Vecchia 1988; Datta and others 2016). A
@@ -47,13 +55,14 @@ class Neighbours {
   // Uses `count` rows for one answer. REQUIRES: as many values as points.
   Neighbours(Points points, std::vector<double> values, Kernel kernel, int count);
 
-  // Returns the expected mean, 0 far from all rows. `leave_out`, if not empty, is 1 for each row that must
-  // not be used.
-  double At(std::span<const float> numbers, std::span<const int> codes,
-            std::span<const char> leave_out = {}) const;
+  // `leave_out`, if not empty, is 1 for each row that must not be used.
+  Expected At(std::span<const float> numbers, std::span<const int> codes,
+              std::span<const char> leave_out = {}) const;
 
   // Sets the points of a regression from a file, which are rows of the fit. Returns false if they do not fit.
   bool SetPoints(Points points);
+  const Kernel& kernel() const { return kernel_; }
+  int count() const { return count_; }
 
  private:
   friend struct PredictorFile;

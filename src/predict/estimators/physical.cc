@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -27,11 +27,10 @@ double Dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
-// Minimises (w - prior)' diag(penalty) (w - prior) + w'Aw - 2 b'w over w >= 0 by coordinate descent, which
-// converges as the problem is convex (Franc, Hlavac and Navara 2005).
-void DescendNonNegative(const std::vector<double>& a, const std::vector<double>& b,
-                        const std::vector<double>& penalty, const std::vector<double>& prior,
-                        std::vector<double>& w) {
+// Minimises (w - prior)' diag(penalty) (w - prior) + w'Aw - 2 b'w over w >= least by coordinate descent,
+// which converges as the problem is convex (Franc, Hlavac and Navara 2005).
+void Descend(const std::vector<double>& least, const std::vector<double>& a, const std::vector<double>& b,
+             const std::vector<double>& penalty, const std::vector<double>& prior, std::vector<double>& w) {
   const size_t n = b.size();
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     double change = 0, size = 0;
@@ -39,7 +38,7 @@ void DescendNonNegative(const std::vector<double>& a, const std::vector<double>&
       const double curvature = a[k * n + k] + penalty[k];
       if (!(curvature > 0)) continue;
       const double slope = b[k] + penalty[k] * prior[k] - Dot({&a[k * n], n}, w) + a[k * n + k] * w[k];
-      const double next = std::max(0.0, slope / curvature);
+      const double next = std::max(least[k], slope / curvature);
       change += std::abs(next - w[k]) * std::sqrt(curvature);
       size += next * std::sqrt(curvature);
       w[k] = next;
@@ -62,6 +61,7 @@ struct Problem {
   std::span<const int> use;
   const std::vector<double>& prior;
   const std::vector<double>& importance;  // of the rows in `use`, 1 in the mean
+  const std::vector<double>& least;       // of the weights
 
   // log(measured / predicted).
   double Residual(int row, const std::vector<double>& w) const {
@@ -98,18 +98,28 @@ struct Problem {
       penalty[k] = pull * a[k * n + k] / static_cast<double>(use.size()) + 1e-12 * a[k * n + k];
     }
     std::vector<double> next = w;
-    DescendNonNegative(a, b, penalty, prior, next);
+    Descend(least, a, b, penalty, prior, next);
     return next;
   }
 };
+
+std::vector<double> LeastOf(const Physical::Options& options, size_t terms) {
+  return options.least.empty() ? std::vector<double>(terms, 0.0) : options.least;
+}
+
+std::vector<double> AtLeast(std::vector<double> weights, const std::vector<double>& least) {
+  for (size_t k = 0; k < weights.size(); ++k) weights[k] = std::max(weights[k], least[k]);
+  return weights;
+}
 
 // Returns weights for rows `use`, beginning at and pulled to `prior`. If weights are several times too large,
 // the linear step would make all of them 0, so a step is halved until the loss falls.
 std::vector<double> FitWeights(const std::vector<Row>& rows, std::span<const int> use,
                                const std::vector<double>& prior, const Physical::Options& options) {
   const std::vector<double> importance = RowImportance(rows, use, options.even);
-  const Problem problem{rows, use, prior, importance};
-  std::vector<double> w = prior, penalty(prior.size(), 0.0);
+  const std::vector<double> least = LeastOf(options, prior.size());
+  const Problem problem{rows, use, prior, importance, least};
+  std::vector<double> w = AtLeast(prior, least), penalty(prior.size(), 0.0);
   for (int step = 0; step < kSteps; ++step) {
     const std::vector<double> next = problem.Step(w, options.pull, penalty);
     const double before = problem.Loss(w, penalty);
@@ -158,6 +168,13 @@ std::vector<double> AtLevel(std::vector<double> weights, const std::vector<Row>&
   return weights;
 }
 
+std::vector<double> SharesOf(std::span<const double> terms, std::span<const double> weights) {
+  std::vector<double> shares(terms.size(), 0.0);
+  const double time = Dot(terms, weights);
+  for (size_t k = 0; k < shares.size() && time > 0; ++k) shares[k] = weights[k] * terms[k] / time;
+  return shares;
+}
+
 }  // namespace
 
 Physical Physical::Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options) {
@@ -185,18 +202,20 @@ const std::vector<double>& Physical::WeightsOf(const Row& row) const {
 double Physical::Time(const Row& row) const {
   const double own = Dot(row.terms, WeightsOf(row));
   if (own > 0) return own;
-  // The fit gave these terms no weight: use the common weights, else the sum of the terms.
+  return CommonTime(row);  // the group's rows gave these terms no weight
+}
+
+double Physical::CommonTime(const Row& row) const {
   const double common = Dot(row.terms, common_);
-  return common > 0 ? common : std::max(1e-9, Dot(row.terms, std::vector<double>(row.terms.size(), 1.0)));
+  return common > 0 ? common : std::max(1e-9, std::reduce(row.terms.begin(), row.terms.end()));
 }
 
 std::vector<double> Physical::Shares(const Row& row) const {
-  const std::vector<double>& weights = WeightsOf(row);
-  std::vector<double> shares(weights.size(), 0.0);
-  const double time = Dot(row.terms, weights);
-  for (size_t k = 0; k < shares.size() && time > 0; ++k) shares[k] = weights[k] * row.terms[k] / time;
-  return shares;
+  const std::vector<double>& own = WeightsOf(row);
+  return SharesOf(row.terms, Dot(row.terms, own) > 0 ? own : common_);
 }
+
+std::vector<double> Physical::CommonShares(const Row& row) const { return SharesOf(row.terms, common_); }
 
 std::string Physical::Text(const Spec& spec) const {
   const auto sum = [&spec](const std::vector<double>& weights) {

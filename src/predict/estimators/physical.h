@@ -26,13 +26,17 @@ class Physical {
     // Whether a row counts 1 / (n + 1) if its hardware has n rows. The rows of one hardware err alike, so n
     // of them tell of others about as much as one does.
     bool even = false;
+    std::vector<double> least;  // of each weight; empty: 0
   };
   static Physical Fit(const std::vector<Row>& rows, std::span<const int> use, const Options& options);
 
   // Returns ms; above 0 unless the weights of all its terms are 0.
   double Time(const Row& row) const;
-  // Returns the share of each term in Time; sum 1.
+  // The same by the common weights.
+  double CommonTime(const Row& row) const;
+  // Returns the share of each term in the time; sum 1.
   std::vector<double> Shares(const Row& row) const;
+  std::vector<double> CommonShares(const Row& row) const;
   const std::vector<double>& weights() const { return common_; }
   // Returns the common sum and those of the first groups as text.
   std::string Text(const Spec& spec) const;

@@ -22,16 +22,16 @@ struct Sample {
 
 class Search {
  public:
-  Search(const Data& data, const std::vector<double>& values, const std::vector<Fold>& folds,
+  Search(const Points& all, const std::vector<double>& values, const std::vector<Fold>& folds,
          const TuneOptions& options)
-      : data_(data), values_(values), options_(options) {
+      : all_points_(all), values_(values), options_(options) {
     Random random = options.seed.Stream("tune").MakeRandom();
     ChoosePoints(random);
     ChooseSamples(folds, random);
   }
 
   Kernel Run() {
-    Kernel best = Start();
+    Kernel best = Kernel::Even(points_);
     best_ = Score(best);
     Sides(best);
     Dimensions(best);
@@ -41,18 +41,18 @@ class Search {
 
  private:
   void ChoosePoints(Random& random) {
-    std::vector<int> all(data_.rows.size());
+    std::vector<int> all(values_.size());
     std::iota(all.begin(), all.end(), 0);
     Shuffle(all, random);
     all.resize(std::min<size_t>(all.size(), static_cast<size_t>(options_.points)));
-    points_ = data_.points.Pick(all);
+    points_ = all_points_.Pick(all);
     for (const int i : all) point_values_.push_back(values_[static_cast<size_t>(i)]);
     chosen_ = std::move(all);
   }
 
   void ChooseSamples(const std::vector<Fold>& folds, Random& random) {
     for (const Fold& fold : folds) {
-      std::vector<char> test(data_.rows.size(), 0);
+      std::vector<char> test(values_.size(), 0);
       for (const int i : fold.test) test[static_cast<size_t>(i)] = 1;
       std::vector<char>& mask = masks_.emplace_back();
       for (const int i : chosen_) mask.push_back(test[static_cast<size_t>(i)]);
@@ -68,21 +68,15 @@ class Search {
     }
   }
 
-  Kernel Start() const {
-    Kernel start;
-    start.number_weights.assign(data_.spec.numbers.size(), 0.15);
-    start.category_weights.assign(data_.spec.categories.size(), 0.4);
-    return start;
-  }
-
   double Score(const Kernel& kernel) const {
     const Neighbours neighbours(points_, point_values_, kernel, options_.count);
     std::vector<double> errors(samples_.size());
     ParallelFor("predict", std::ssize(samples_), options_.threads, [&](int64_t i) {
       const Sample& sample = samples_[static_cast<size_t>(i)];
       const auto row = static_cast<size_t>(sample.row);
-      const double guess = neighbours.At(data_.points.NumbersOf(sample.row), data_.points.CodesOf(sample.row),
-                                         *sample.leave_out);
+      const double guess =
+          neighbours.At(all_points_.NumbersOf(sample.row), all_points_.CodesOf(sample.row), *sample.leave_out)
+              .mean;
       errors[static_cast<size_t>(i)] = std::min(1.5, std::abs(values_[row] - guess));
     });
     return std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
@@ -113,10 +107,10 @@ class Search {
     for (const Side side : {Side::kHardware, Side::kNetwork, Side::kRun, Side::kMachine}) {
       Walk(best, 2, [&](Kernel& l, double step) {
         for (size_t j = 0; j < l.number_weights.size(); ++j) {
-          if (data_.spec.numbers[j].side == side) l.number_weights[j] *= step;
+          if (points_.number_sides[j] == side) l.number_weights[j] *= step;
         }
         for (size_t j = 0; j < l.category_weights.size(); ++j) {
-          if (data_.spec.categories[j].side == side) l.category_weights[j] *= step;
+          if (points_.category_sides[j] == side) l.category_weights[j] *= step;
         }
       });
     }
@@ -130,11 +124,19 @@ class Search {
       Walk(best, 4, [j](Kernel& l, double step) { l.category_weights[j] *= step; });
     }
     for (size_t j = 0; j < best.number_weights.size(); ++j) {
+      if (IsConstant(j)) continue;  // a term without weight
       Walk(best, 4, [j](Kernel& l, double step) { l.number_weights[j] *= step; });
     }
   }
 
-  const Data& data_;
+  bool IsConstant(size_t number) const {
+    for (int64_t i = 0; i < points_.size(); ++i) {
+      if (points_.NumbersOf(i)[number] != points_.NumbersOf(0)[number]) return false;
+    }
+    return true;
+  }
+
+  const Points& all_points_;
   const std::vector<double>& values_;
   const TuneOptions options_;
   Points points_;
@@ -147,9 +149,9 @@ class Search {
 
 }  // namespace
 
-Kernel TuneKernel(const Data& data, const std::vector<double>& values, const std::vector<Fold>& folds,
+Kernel TuneKernel(const Points& points, const std::vector<double>& values, const std::vector<Fold>& folds,
                   const TuneOptions& options) {
-  return Search(data, values, folds, options).Run();
+  return Search(points, values, folds, options).Run();
 }
 
 }  // namespace weir::predict

@@ -19,8 +19,8 @@ struct TuneOptions {
 
 // Returns the Kernel with the least error of log(time), by coordinate search: first the sides and the parts,
 // then each dimension, then the sides again. Rows are predicted without the test rows of their fold. `values`
-// are the residuals of the physical model, one a row.
-Kernel TuneKernel(const Data& data, const std::vector<double>& values, const std::vector<Fold>& folds,
+// are the residuals of the common physical model, one a point.
+Kernel TuneKernel(const Points& points, const std::vector<double>& values, const std::vector<Fold>& folds,
                   const TuneOptions& options);
 
 }  // namespace weir::predict

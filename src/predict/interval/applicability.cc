@@ -207,9 +207,11 @@ void Applicability::PlaceNames(const Spec& spec, const Row& row, std::vector<std
   why.push_back(fmt::format("{} {} was never measured{}", spec.hardware->key, row.hardware,
                             NearestText(spec, Side::kHardware, hardware_, row)));
   position.split = Split::kHardware;
-  if (row.vendor.empty() || vendors_.empty() || std::ranges::binary_search(vendors_, row.vendor)) return;
-  why.push_back(
-      fmt::format("hardware of {} was never measured, only of {}", row.vendor, fmt::join(vendors_, ", ")));
+  if (vendors_.empty() || std::ranges::binary_search(vendors_, row.vendor)) return;
+  why.push_back(row.vendor.empty() ? fmt::format("the vendor is not given (--set vendor=NAME; measured: {})",
+                                                 fmt::join(vendors_, ", "))
+                                   : fmt::format("hardware of {} was never measured, only of {}", row.vendor,
+                                                 fmt::join(vendors_, ", ")));
   position.widen *= kAnotherVendor;
   position.is_unvalidated = true;
 }

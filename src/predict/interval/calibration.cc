@@ -2,16 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <string>
+#include <vector>
 
 namespace weir::predict {
 namespace {
 
-constexpr size_t kFewestRows = 10, kFewestGroups = 3, kRuns = 5;
+constexpr size_t kFewestRows = 10, kFewestGroups = 3;
 constexpr double kFarFactor = 4, kFarDeviations = 5;
+constexpr double kLeast = 1e-6;  // of a variance
 
 double Mean(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
+double SquaresAbout(std::span<const double> values, double mean) {
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return squares;
 }
 
 }  // namespace
@@ -20,61 +30,36 @@ bool Calibration::IsPlausible(double miss) const {
   return std::abs(miss) <= std::max(std::log(kFarFactor), kFarDeviations * std::hypot(common, own));
 }
 
-double Calibration::Shift(std::span<const double> log_measured_over_predicted) const {
-  if (log_measured_over_predicted.empty()) return 0;
-  const auto n = static_cast<double>(log_measured_over_predicted.size());
-  return n / (n + k) * Mean(log_measured_over_predicted);
+Calibration Calibration::Below() const { return {.common = own / std::sqrt(2), .own = own / std::sqrt(2)}; }
+
+Calibration::Shift Calibration::Of(std::span<const double> misses) const {
+  if (misses.empty()) return {.log = 0, .variance = common * common + own * own};
+  const auto n = static_cast<double>(misses.size());
+  const double mean = Mean(misses);
+  const double noise = std::max(kLeast, (own * own + SquaresAbout(misses, mean)) / n);
+  const double shared = std::max({kLeast, common * common, mean * mean - noise / n});
+  const double k = noise / shared;
+  return {.log = n / (n + k) * mean, .variance = shared * k / (n + k) + std::max(noise, own * own)};
 }
 
-double Calibration::Narrower(int64_t n) const {
-  const double before = common * common + own * own;
-  if (before <= 0) return 1;
-  const double left = common * common * k / (static_cast<double>(n) + k) + own * own;
-  return std::sqrt(std::min(1.0, left / before));
-}
-
-std::optional<Calibration> LearnCalibration(std::span<const double> misses,
-                                            std::span<const std::string> groups) {
+std::optional<Calibration> LearnCalibration(std::span<const LeftOut> samples) {
   std::map<std::string, std::vector<double>> by_group;
-  for (size_t i = 0; i < misses.size(); ++i) by_group[groups[i]].push_back(-misses[i]);
+  for (const LeftOut& sample : samples) by_group[sample.group].push_back(-sample.miss);
   std::erase_if(by_group, [](const auto& item) { return item.second.size() < kFewestRows; });
   if (by_group.size() < kFewestGroups) return std::nullopt;
 
   double within = 0, degrees = 0, between = 0, inverse_sizes = 0;
   for (const auto& [group, values] : by_group) {
     const double mean = Mean(values);
-    for (const double value : values) within += (value - mean) * (value - mean);
+    within += SquaresAbout(values, mean);
     degrees += static_cast<double>(values.size() - 1);
     between += mean * mean;  // about 0: an error that all hardware has is common too
     inverse_sizes += 1 / static_cast<double>(values.size());
   }
   const auto count = static_cast<double>(by_group.size());
-  Calibration calibration{.own = std::sqrt(within / degrees)};
   const double own = within / degrees;
-  const double common = std::max(between / count - own * inverse_sizes / count, 1e-6);
-  calibration.common = std::sqrt(common);
-  calibration.k = own / common;
-
-  // Validated: rows at even distances stand for the runs, the others are predicted.
-  double without = 0, with = 0, rows = 0;
-  for (const auto& [group, values] : by_group) {
-    std::vector<double> runs;
-    const size_t step = values.size() / kRuns;
-    const auto is_run = [&](size_t i) { return i % step == 0 && i / step < kRuns; };
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (is_run(i)) runs.push_back(values[i]);
-    }
-    const double shift = calibration.Shift(runs);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (is_run(i)) continue;
-      without += std::abs(values[i]);
-      with += std::abs(shift - values[i]);
-      rows += 1;
-    }
-  }
-  calibration.error_without = without / rows;
-  calibration.error_with = with / rows;
-  return calibration;
+  return Calibration{.common = std::sqrt(std::max((between - own * inverse_sizes) / count, kLeast)),
+                     .own = std::sqrt(own)};
 }
 
 }  // namespace weir::predict

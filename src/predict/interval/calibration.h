@@ -1,37 +1,39 @@
-// How much of the error of a few runs on new hardware to correct.
+// How far a few runs of one's own move the predictions of alike rows.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
+
+#include "predict/interval/spread.h"
 
 namespace weir::predict {
 
-// The error on new hardware has a part common to the hardware and a part of each row. With n runs of mean
-// log(measured / predicted) m, the correction is n / (n + k) m. k is the ratio of the rows' variance to the
-// common one: the best linear unbiased predictor of a one-way model with random effects (Searle, Casella and
-// McCulloch 1992, chapter 3). A value.
+// The error on a card has a part that all its rows share and a part of each row: a one-way model with random
+// effects (Searle, Casella and McCulloch 1992, chapter 3). The standard deviations of the logarithm are those
+// of hardware that was left out of a fit; where too little was left out, the defaults. A value.
 struct Calibration {
-  double k = 0;       // runs after which half of their mean counts
-  double common = 0;  // standard deviations of the logarithm
-  double own = 0;
-  // Mean |log(predicted / measured)| of the other rows of a group, without and with five of its rows.
-  double error_without = 0, error_with = 0;
+  double common = 0.2, own = 0.1;
 
-  bool helps() const { return error_with < 0.99 * error_without; }
   // Returns whether log(measured / predicted) of a run is within four times or five deviations.
   bool IsPlausible(double miss) const;
-  // Returns the logarithm of the factor of the times.
-  double Shift(std::span<const double> log_measured_over_predicted) const;
-  // Returns the factor of an interval after n runs.
-  double Narrower(int64_t n) const;
+
+  // Returns the same for a level below, a network on a card or a configuration: what its rows share and the
+  // rest of their error have half the variance each.
+  Calibration Below() const;
+
+  struct Shift {
+    double log = 0;       // added to the logarithm of a time
+    double variance = 0;  // that is left
+  };
+  // Returns the best linear unbiased prediction of what runs with these log(measured / predicted) share:
+  // n / (n + own^2 / common^2) of their mean. Runs tell both variances, too: their spread with one degree of
+  // freedom for the usual one, and a mean that is farther off than usual a greater common one. So runs that
+  // agree decide.
+  Shift Of(std::span<const double> misses) const;
 };
 
-// Learns from log(predicted / measured) of left-out rows, by group (one hardware each). Returns nullopt if
-// fewer than three groups have ten rows.
-std::optional<Calibration> LearnCalibration(std::span<const double> misses,
-                                            std::span<const std::string> groups);
+// Learns from left-out rows, a group for each hardware. Returns nullopt if fewer than three groups have ten
+// rows.
+std::optional<Calibration> LearnCalibration(std::span<const LeftOut> samples);
 
 }  // namespace weir::predict

@@ -6,51 +6,60 @@
 #include <string>
 #include <vector>
 
-#include "base/error.h"
-#include "base/seed.h"
-#include "predict/estimators/trees.h"
+#include "predict/estimators/estimator.h"
 
 namespace weir::predict {
 
-// Half-widths on the scale of logarithms. Trees learn each row's expected error from left-out rows; the scale
-// is set so that the share `coverage` of left-out rows lies within (split conformal prediction with a
-// normalised score: Papadopoulos and others 2002; Lei and others 2018, section 5). A value.
+// A row that a fit did not see, and what that fit said of it.
+struct LeftOut {
+  int row = 0;
+  std::string group;    // of rows that were left out together and err alike: one hardware, one network
+  double miss = 0;      // log(predicted / measured)
+  double variance = 0;  // of the prediction, by its neighbours
+};
+
+// Half-widths on the scale of logarithms: scale * exp(d) * variance^(1/4). d is the logarithm of the errors
+// of alike rows that were left out, by the same neighbours; the variance grows with the distance from all
+// rows. The scale is set so that the share `coverage` of left-out rows lies within (split conformal
+// prediction with a normalised score: Papadopoulos and others 2002; Lei and others 2018, section 5). A value.
 class Spread {
  public:
-  // `x` is row-major; `misses` are log(predicted / measured). Samples of one `part` stay together when the
-  // trees are cross-fitted. Each sample counts as its `importance`, 1 in the mean. The trees' difference
-  // counts wholly, half or not at all, by the least interval score. Few samples or no columns: one width.
+  struct Options {
+    double coverage = 0.9;
+    // Whether a new row is of a group that no row was of: then most groups must be held.
+    bool of_new_group = false;
+  };
   struct Learned;
-  static Result<Learned> Learn(std::span<const float> x, int columns, std::span<const double> misses,
-                               std::span<const double> importance, std::span<const int> parts,
-                               double coverage, Seed seed);
+  // Few samples, or no neighbours: one width. REQUIRES: samples.
+  static Learned Learn(const Estimator& estimator, const Data& data, std::span<const LeftOut> samples,
+                       const Options& options);
   static Spread Constant(double half_width);
   // Returns the same, wider by `factor`.
   Spread Times(double factor) const;
 
-  double HalfWidth(std::span<const float> x) const;
+  // `numbers` as Likeness has them.
+  double HalfWidth(std::span<const float> numbers, std::span<const int> codes, double variance) const;
 
-  // Returns whether it takes rows of `columns` numbers.
-  bool Takes(int columns) const { return !difficulty_ || difficulty_->columns() == columns; }
+  // Returns how many times farther from all rows a row of this variance is than 99 of 100 rows that were left
+  // out; 1 for nearer ones.
+  double TimesFarther(double variance) const;
+
+  // Finds the points of what a file gave. Returns false if it does not fit.
+  bool Join(const Estimator& estimator, const Data& data);
 
  private:
   friend struct PredictorFile;
-  double scale_ = 1, greatest_ = 1;  // greatest half-width
-  double belief_ = 0;                // in the trees: the power of the expected error
-  std::optional<Trees> difficulty_;  // logarithm of the expected error
+  double scale_ = 1;
+  double usual_ = 0;                      // variance of 99 of 100 rows; 0: unknown
+  std::vector<int> rows_;                 // of difficulty_
+  std::optional<Neighbours> difficulty_;  // d; empty: one width
 };
 
 struct Spread::Learned {
   Spread spread;
-  std::vector<double> half_widths;  // of the samples, each from other parts
+  std::vector<double> half_widths;  // of the samples, each without its group
   // The interval score over that of an interval of constant width, on the same samples.
   double score_of_constant = 1;
 };
-
-// Returns how much wider an interval must be that was learned from few groups (hardware left out, counts
-// above a bound) to hold for another group. The common error of a group was seen once a group, so its share
-// goes by Student's t of groups - 1 degrees and the prediction's sqrt(1 + 1 / groups). At most 2; 1 for one
-// group. REQUIRES: as many misses as groups.
-double ForAnotherGroup(std::span<const double> misses, std::span<const std::string> groups);
 
 }  // namespace weir::predict

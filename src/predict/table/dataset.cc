@@ -99,6 +99,7 @@ std::vector<Used> NamesOf(const Spec& spec) {
   for (const Number& number : spec.numbers)
     AddNames("numbers." + number.named.name, number.named.expression, all);
   for (const Category& category : spec.categories) all.push_back({"categories", category.column});
+  for (const Named& named : spec.require) AddNames("require." + named.name, named.expression, all);
   for (const Named& named : spec.optional) AddNames("optional." + named.name, named.expression, all);
   for (const Named& named : spec.memory) AddNames("memory." + named.name, named.expression, all);
   if (spec.memory_capacity) AddNames("memory.capacity", *spec.memory_capacity, all);
@@ -182,6 +183,20 @@ class RowMaker {
     if (std::ranges::none_of(row.terms, [](double term) { return term > 0; })) {
       return Because("no physical term is above 0");
     }
+    return Possible(place);
+  }
+
+  // Refuses what the SPEC requires and the row breaks, with the row's figures.
+  Status Possible(const Names::Place& place) const {
+    for (const Named& named : spec_.require) {
+      if (names_.Work(place, named.expression) != 0) continue;
+      std::string figures;
+      for (const std::string& name : named.expression.names()) {
+        const auto number = names_.Find(place, name).number;
+        if (number) figures += fmt::format("{}{} is {:g}", figures.empty() ? "" : ", ", name, *number);
+      }
+      return Because(fmt::format("impossible: {}: the SPEC requires {}", figures, named.name));
+    }
     return {};
   }
 
@@ -245,7 +260,10 @@ class RowMaker {
       row.memory.push_back(names_.Work(place, part.expression).value_or(kUnknown));
     if (spec_.memory_capacity)
       row.memory_capacity = names_.Work(place, *spec_.memory_capacity).value_or(kUnknown);
-    row.vendor = names_.Find(place, "vendor").text;
+    row.vendor = TextOf(place, "vendor");
+    if (const int column = facts_.hardware.Column("vendor");
+        row.vendor.empty() && column >= 0 && place.hardware >= 0)
+      row.vendor = facts_.hardware.Cell(place.hardware, column);
     for (const Named& named : spec_.optional) {
       if (names_.Find(place, named.name).text.empty() &&
           names_.Work(place, named.expression).value_or(0) != 0)
@@ -330,6 +348,7 @@ std::vector<std::string> ColumnsOf(const Spec& spec) {
   for (const auto& join : {spec.hardware, spec.networks}) {
     if (join) columns.insert(join->key);
   }
+  if (spec.hardware && !spec.hardware->file.empty()) columns.insert("vendor");
   return {columns.begin(), columns.end()};
 }
 

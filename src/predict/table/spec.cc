@@ -155,6 +155,19 @@ Status ReadSplits(const Node& node, const Place& place, Spec& spec) {
   return {};
 }
 
+std::optional<double> Constant(const Expression& expression) {
+  return expression.Evaluate([](std::string_view) { return Value(); });
+}
+
+Status CheckLeast(const Spec& spec) {
+  for (const Named& one : spec.least) {
+    const Place place{.line = one.line, .key = "least." + one.name};
+    if (!Contains(spec.terms, one.name, &Named::name)) return Refuse(place, "is none of the terms");
+    if (!(Constant(one.expression).value_or(-1) >= 0)) return Refuse(place, "wants a number from 0 on");
+  }
+  return {};
+}
+
 // Refuses a derived column that uses itself or a later one.
 Status CheckDerive(const Spec& spec) {
   for (auto one = spec.derive.begin(); one != spec.derive.end(); ++one) {
@@ -190,7 +203,8 @@ Status RefuseTarget(const Node& node, const Place& place, const std::string& tar
 }
 
 Status CheckTarget(const Node& root, const Place& top, const Spec& spec) {
-  static constexpr std::string_view kOther[] = {"predict", "rows", "skip", "of", "splits", "expect"};
+  static constexpr std::string_view kOther[] = {"predict", "rows",   "skip",   "of",
+                                                "splits",  "expect", "require"};
   return ReadEach(root, top, [&spec](const std::string& key, const Node& node, const Place& place) -> Status {
     if (Contains(kOther, key)) return {};
     const std::string part = key == "target" ? "per" : key == "hardware" || key == "networks" ? "key" : "";
@@ -215,6 +229,7 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
                       {"target", with(ReadTarget)},
                       {"derive", Into(spec.derive, ReadNamed)},
                       {"terms", Into(spec.terms, ReadNamed)},
+                      {"least", Into(spec.least, ReadNamed)},
                       {"physics_by", Into(spec.physics_by, ReadWords)},
                       {"numbers", with(ReadNumbers)},
                       {"categories", with(ReadCategories)},
@@ -225,6 +240,7 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
                       {"ranges", Into(spec.ranges, ReadWords)},
                       {"peaks", with(ReadPeaks)},
                       {"expect", Into(spec.expect, ReadNamed)},
+                      {"require", Into(spec.require, ReadNamed)},
                       {"optional", Into(spec.optional, ReadNamed)},
                       {"memory", with(ReadMemory)},
                       {"splits", with(ReadSplits)}}));
@@ -242,6 +258,7 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
     return Refuse(PlaceOf(root["networks"], "networks.group"),
                   fmt::format("\"{}\" is none of the categories", spec.networks->group));
   }
+  TRY_STATUS(CheckLeast(spec));
   TRY_STATUS(CheckDerive(spec));
   for (const auto& [key, name] : {std::pair("devices", &spec.devices), std::pair("batch", &spec.batch)}) {
     if (Contains(spec.derive, *name, &Named::name))
@@ -252,6 +269,15 @@ Status ReadAll(const Node& root, const Place& top, Spec& spec) {
 }
 
 }  // namespace
+
+std::vector<double> Spec::LeastWeights() const {
+  std::vector<double> weights;
+  for (const Named& term : terms) {
+    const auto found = std::ranges::find(least, term.name, &Named::name);
+    weights.push_back(found == least.end() ? 0 : Constant(found->expression).value_or(0));
+  }
+  return weights;
+}
 
 void Spec::DropTerm(const std::string& name) {
   if (std::erase_if(terms, [&name](const Named& term) { return term.name == name; }) > 0)

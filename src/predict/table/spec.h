@@ -56,6 +56,7 @@ struct Spec {
 
   std::vector<Named> derive;            // new columns, in order; later ones may use earlier ones
   std::vector<Named> terms;             // of the physical model, each at least 0, in any unit
+  std::vector<Named> least;             // of terms: what physics allows their weights at least, a constant
   std::vector<std::string> physics_by;  // columns; each combination has its own weights
   std::vector<Number> numbers;
   std::vector<Category> categories;
@@ -67,6 +68,7 @@ struct Spec {
   // Empty, or two columns: a device's peak, and the work of the modelled time.
   std::vector<std::string> peaks;
   std::vector<Named> expect;    // 0 in a row: its columns contradict each other
+  std::vector<Named> require;   // 0 in a row: it cannot be, and is refused
   std::vector<Named> optional;  // columns that rows may lack, and where their value matters
   // GB that one device must hold, by what they are for, and the GB that it has.
   std::vector<Named> memory;
@@ -74,6 +76,8 @@ struct Spec {
   std::string source;                      // the YAML text, kept with the predictor
   std::vector<std::string> dropped_terms;  // of the text's terms, those that this fit leaves out
 
+  // Returns the least weight of each term, 0 where none is given.
+  std::vector<double> LeastWeights() const;
   // Removes the term from the physical model.
   void DropTerm(const std::string& name);
 };

@@ -7,12 +7,14 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "base/contains.h"
+#include "predict/estimators/recipes.h"
 #include "predict/validation/cross_validation.h"
 #include "predict/validation/kinks.h"
 #include "predict/validation/splits.h"
@@ -26,8 +28,14 @@ namespace {
 constexpr double kFactOff = 4.5;
 // Winograd convolutions need 2.25 times less work than is counted (Lavin and Gray 2016), and cards boost
 // above their data sheet.
+constexpr double kNoCard = 10;  // times beyond all cards
 constexpr double kPeakSlack = 2.5;
+constexpr double kPeersNoise =
+    0.5;  // of the kernel: one row that is far off does not carry its neighbours along
 constexpr double kWorstScaling = 0.35, kBestScaling = 1.3;
+constexpr size_t kMostPeers = 3000;
+constexpr double kOffDataSheet = 2.5;  // times, of the median row of one hardware
+constexpr size_t kFewestPeers = 4, kFewestOfHardware = 10;
 constexpr double kFarFactor = 4, kFarDeviations = 12;
 
 // The factors of wrong units.
@@ -180,41 +188,84 @@ class TimeChecks {
     }
   }
 
-  Status FarFromPeers(Seed seed, int threads, std::vector<Finding>& findings) const {
+  // Reports hardware whose rows of one group are as a whole far from what its data sheet promises, by the
+  // weights of all hardware.
+  void OffDataSheet(std::vector<Finding>& findings) const {
+    std::vector<int> all(data_.rows.size());
+    std::iota(all.begin(), all.end(), 0);
+    const Physical physical = Physical::Fit(
+        data_.rows, all, {.pull = 10, .own_level = true, .even = true, .least = data_.spec.LeastWeights()});
+    std::map<std::string, std::map<std::string, std::vector<int>>> groups;
+    for (const int i : all) {
+      const Row& row = data_.rows[static_cast<size_t>(i)];
+      groups[row.group][row.hardware].push_back(i);
+    }
+    for (const auto& [group, by_hardware] : groups) {
+      if (by_hardware.size() < kFewestPeers) continue;
+      for (const auto& [hardware, rows] : by_hardware) {
+        std::vector<double> misses;
+        for (const int i : rows) {
+          const Row& row = data_.rows[static_cast<size_t>(i)];
+          misses.push_back(std::log(*row.time / physical.Time(row)));
+        }
+        const double off = std::exp(stats::Median(std::move(misses)));
+        if (rows.size() < kFewestOfHardware || std::abs(std::log(off)) <= std::log(kOffDataSheet)) continue;
+        Finding finding = Finding::Of(
+            Fault::kOffDataSheet,
+            fmt::format("{}: {} rows of {} take {:.2g} times what its data sheet and other hardware say: "
+                        "check how they were measured, or leave them out with skip",
+                        hardware, rows.size(), group, off));
+        for (const int i : rows) {
+          finding.rows.push_back(data_.rows[static_cast<size_t>(i)].id);
+          finding.places.push_back(data_.rows[static_cast<size_t>(i)].place);
+        }
+        findings.push_back(std::move(finding));
+      }
+    }
+  }
+
+  void FarFromPeers(Seed seed, int threads, std::vector<Finding>& findings) const {
     std::vector<Fold> folds = MakeFolds(data_.rows, Split::kInside, seed);
-    if (folds.empty()) return {};
-    Recipe recipe{.name = "check",
-                  .physical = {.pull = 10},
-                  .tree = {.rounds = 120, .rate = 0.15, .depth = 6, .loss = Trees::Loss::kAbsolute}};
+    if (folds.empty()) return;
+    for (Fold& fold : folds) fold.train = Sparse(std::move(fold.train));
     // Rows that are far off would pull the fit, so each round learns without those of the round before. The
     // first round uses the physical model alone, which a few rows cannot move.
     for (const int round : {0, 1, 2}) {
       const bool last = round == 2;
-      recipe.trees = round > 0;
+      Recipe recipe = RecipeOf(data_.spec, round > 0 ? kNeighbours : kPhysical, Split::kInside, Groups::kOwn);
+      if (round > 0)
+        recipe.kernel = Kernel{.number_weights = {}, .category_weights = {}, .noise = kPeersNoise};
       const CrossValidation validation =
-          TRY(CrossValidate(data_, Split::kInside, folds, {recipe}, {.threads = threads, .seed = seed}));
-      std::vector<double> misses(validation.row.size()), sizes(validation.row.size());
+          CrossValidate(data_, Split::kInside, folds, recipe, {.threads = threads, .seed = seed});
+      std::vector<double> misses(validation.samples.size()), sizes(validation.samples.size());
       for (size_t i = 0; i < misses.size(); ++i) {
-        misses[i] = validation.measured[i] - validation.predicted[0][i];
+        misses[i] = -validation.samples[i].miss;
         sizes[i] = std::abs(misses[i]);
       }
       // 1.4826 median absolute deviations are a standard deviation of a normal distribution.
       const double limit = std::max(std::log(kFarFactor), kFarDeviations * 1.4826 * stats::Median(sizes));
       std::vector<char> far(data_.rows.size(), 0);
       for (size_t i = 0; i < misses.size(); ++i) {
-        const auto row = static_cast<size_t>(validation.row[i]);
+        const auto row = static_cast<size_t>(validation.samples[i].row);
         if (sizes[i] <= (round == 0 ? limit + std::log(kFarFactor) : limit)) continue;
         far[row] = 1;
         if (last) findings.push_back(Describe(data_.rows[row], std::exp(misses[i])));
       }
-      if (std::ranges::count(far, 1) * 3 > std::ssize(far)) return {};  // the model is wrong, not the rows
+      if (std::ranges::count(far, 1) * 3 > std::ssize(far)) return;  // the model is wrong, not the rows
       for (Fold& fold : folds)
         std::erase_if(fold.train, [&](int i) { return far[static_cast<size_t>(i)] != 0; });
     }
-    return {};
   }
 
  private:
+  // Keeps at most as many as tell what is usual, at even distances.
+  static std::vector<int> Sparse(std::vector<int> rows) {
+    const size_t step = (rows.size() + kMostPeers - 1) / kMostPeers;
+    std::vector<int> kept;
+    for (size_t i = 0; i < rows.size(); i += std::max<size_t>(step, 1)) kept.push_back(rows[i]);
+    return kept;
+  }
+
   static Finding Describe(const Row& row, double factor) {
     const std::string seen = fmt::format("its time is {:.3g} times what its peers say", factor);
     const double size = std::max(factor, 1 / factor);
@@ -242,6 +293,59 @@ class TimeChecks {
   const Data& data_;
 };
 
+// Returns the facts that break the laws of their kind, by row and column, and how many times they are off.
+std::map<std::pair<int64_t, std::string>, double> OddFacts(const Table& hardware) {
+  std::map<std::pair<int64_t, std::string>, std::pair<int, double>> breaches;  // how many laws, how far
+  for (const Law& law : Laws()) {
+    for (const auto& [row, off] : Breaches(law, hardware)) {
+      auto& [count, most] = breaches[{row, law.column}];
+      count += NeedsBoth(law) ? 1 : 2;
+      most = off;
+    }
+  }
+  std::map<std::pair<int64_t, std::string>, double> odd;
+  for (const auto& [place, breach] : breaches) {
+    if (breach.first >= 2) odd[place] = breach.second;
+  }
+  return odd;
+}
+
+// Tells a fact that no card can have by itself; empty: it can be.
+std::string ImpossibleAlone(const Table& hardware, int column, int64_t card, double given) {
+  const std::string& name = hardware.csv().columns[static_cast<size_t>(column)];
+  if (given < 0) return fmt::format("{} is {:g}, below 0", name, given);
+  const auto known = card >= 0 ? hardware.At(card, column).number : std::nullopt;
+  if (known && *known > 0) {
+    const double off = std::max(given, 1e-300) / *known;
+    return std::abs(std::log(off)) <= std::log(kFactOff)
+               ? ""
+               : fmt::format("{} is {:g}, and {:g} in the hardware table: correct one", name, given, *known);
+  }
+  double least = std::numeric_limits<double>::infinity(), greatest = 0;
+  for (int64_t row = 0; row < hardware.rows(); ++row) {
+    const auto number = hardware.At(row, column).number;
+    if (!number || *number <= 0) continue;
+    least = std::min(least, *number);
+    greatest = std::max(greatest, *number);
+  }
+  if (given == 0 || greatest == 0 || (given >= least / kNoCard && given <= greatest * kNoCard)) return "";
+  return fmt::format("{} is {:g}, and {:g} to {:g} for all cards of the hardware table: check its unit", name,
+                     given, least, greatest);
+}
+
+// The hardware table with one row more, which `cells` give by column.
+Table WithCard(const Table& hardware, const std::map<int, std::string>& cells, int64_t card) {
+  Csv csv = hardware.csv();
+  for (int column = 0; column < std::ssize(csv.columns); ++column) {
+    const auto given = cells.find(column);
+    csv.cells.push_back(given != cells.end() ? given->second
+                        : card >= 0          ? std::string(hardware.Cell(card, column))
+                                             : "");
+  }
+  csv.lines.push_back(csv.lines.empty() ? 2 : csv.lines.back() + 1);
+  return Table(std::move(csv));
+}
+
 }  // namespace
 
 std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Table& rows) {
@@ -254,22 +358,13 @@ std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Tabl
   if (!spec.hardware || facts.hardware.rows() == 0) return findings;
   const int key = rows.Column(spec.hardware->key), name = facts.hardware.Column(spec.hardware->table_key);
   const int id = rows.Column(spec.id);
-  std::map<std::pair<int64_t, std::string>, std::pair<int, double>> breaches;  // how many laws, how far
-  for (const Law& law : Laws()) {
-    for (const auto& [row, off] : Breaches(law, facts.hardware)) {
-      auto& [count, most] = breaches[{row, law.column}];
-      count += NeedsBoth(law) ? 1 : 2;
-      most = off;
-    }
-  }
-  for (const auto& [place, breach] : breaches) {
-    if (breach.first < 2) continue;
+  for (const auto& [place, off] : OddFacts(facts.hardware)) {
     const std::string_view gpu = facts.hardware.Cell(place.first, name);
     Finding finding = Finding::Of(
         Fault::kHardwareFact,
         fmt::format(
             "hardware {}: {} is {:.2g} times what others of its kind have: correct the hardware table", gpu,
-            place.second, breach.second));
+            place.second, off));
     for (int64_t row = 0; row < rows.rows() && key >= 0 && id >= 0; ++row) {
       if (rows.Cell(row, key) != gpu) continue;
       finding.rows.emplace_back(rows.Cell(row, id));
@@ -278,6 +373,52 @@ std::vector<Finding> CheckFacts(const Spec& spec, const Facts& facts, const Tabl
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+std::vector<std::string> ImpossibleFacts(const Spec& spec, const Facts& facts, const Table& rows) {
+  std::vector<std::string> impossible(static_cast<size_t>(rows.rows()));
+  const Table& hardware = facts.hardware;
+  if (!spec.hardware || hardware.rows() == 0) return impossible;
+  const int key = rows.Column(spec.hardware->key), name = hardware.Column(spec.hardware->table_key);
+  std::map<std::map<int, std::string>, std::string> known;  // the same card comes in many rows
+  for (int64_t row = 0; row < rows.rows(); ++row) {
+    std::map<int, std::string> cells;
+    for (int column = 0; column < std::ssize(hardware.csv().columns); ++column) {
+      const int given = rows.Column(hardware.csv().columns[static_cast<size_t>(column)]);
+      if (given < 0 || given == key || rows.Cell(row, given).empty()) continue;
+      const auto number = rows.At(row, given).number;
+      // A run may name its own links and interconnect in other words than the table does.
+      if (number) cells[column] = std::string(rows.Cell(row, given));
+    }
+    if (cells.empty()) continue;
+    int64_t card = -1;
+    for (int64_t other = 0; other < hardware.rows() && key >= 0; ++other) {
+      if (hardware.Cell(other, name) == rows.Cell(row, key)) card = other;
+    }
+    for (const char* text : {"vendor", "architecture", "compute_capability", "memory_type"}) {
+      const int column = hardware.Column(text), given = rows.Column(text);
+      if (column >= 0 && given >= 0 && !rows.Cell(row, given).empty())
+        cells[column] = std::string(rows.Cell(row, given));
+    }
+    auto about = cells;
+    about[name] = key >= 0 ? std::string(rows.Cell(row, key)) : "";
+    const auto [found, is_new] = known.try_emplace(about);
+    std::string& text = found->second;
+    for (const auto& [column, cell] : cells) {
+      const auto number = ParseNumber(cell);
+      if (is_new && text.empty() && number) text = ImpossibleAlone(hardware, column, card, *number);
+    }
+    if (is_new && text.empty()) {
+      for (const auto& [place, off] : OddFacts(WithCard(hardware, cells, card))) {
+        const int column = hardware.Column(place.second);
+        if (place.first == hardware.rows() && cells.contains(column))
+          text = fmt::format("{} is {}, {:.2g} times what cards of its kind have", place.second,
+                             cells[column], off);
+      }
+    }
+    impossible[static_cast<size_t>(row)] = text;
+  }
+  return impossible;
 }
 
 std::vector<Finding> CheckCells(const Spec& spec, const Table& rows) {
@@ -325,13 +466,14 @@ std::vector<Finding> CheckExpectations(const std::vector<Row>& rows) {
   return findings;
 }
 
-Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads) {
+std::vector<Finding> CheckTimes(const Data& data, Seed seed, int threads) {
   std::vector<Finding> findings;
   const TimeChecks checks(data);
   checks.AbovePeak(findings);
   checks.Scaling(findings);
   checks.Kinks(findings);
-  TRY_STATUS(checks.FarFromPeers(seed, threads, findings));
+  checks.OffDataSheet(findings);
+  checks.FarFromPeers(seed, threads, findings);
   return findings;
 }
 

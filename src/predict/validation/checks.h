@@ -32,6 +32,8 @@ struct Fault {
       "one_hardware";  // a term that is constant on all GPUs but one
   // Times of one machine jump between two counts where others' do not.
   static constexpr std::string_view kKink = "kink";
+  // Rows of one hardware that are as a whole far from its data sheet and from other hardware.
+  static constexpr std::string_view kOffDataSheet = "off_data_sheet";
   static constexpr std::string_view kContradiction = "contradiction";  // columns of the row, by Spec::expect
 };
 
@@ -58,8 +60,13 @@ std::vector<Finding> CheckCells(const Spec& spec, const Table& rows);
 // Reports, of the rows that can be used, those whose columns contradict each other.
 std::vector<Finding> CheckExpectations(const std::vector<Row>& rows);
 
-// Checks times against peaks, against one device, against other machines, and against cross-fitted trees with
-// absolute loss, which a few wrong rows do not move. Returns the error of the library of trees.
-Result<std::vector<Finding>> CheckTimes(const Data& data, Seed seed, int threads);
+// Returns, for each row, which of the facts of hardware that the row itself gives cannot be, with the figure;
+// empty: all can. A fact may not be below 0, 4.5 times off that of the card's name in the table, ten times
+// beyond all cards, or 4.5 times off what cards of its kind have in common.
+std::vector<std::string> ImpossibleFacts(const Spec& spec, const Facts& facts, const Table& rows);
+
+// Checks times against peaks, against one device, against other machines, and against their neighbours in
+// cross-validation.
+std::vector<Finding> CheckTimes(const Data& data, Seed seed, int threads);
 
 }  // namespace weir::predict

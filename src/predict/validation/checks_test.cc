@@ -111,9 +111,8 @@ TEST(CheckTimes, FindsARowThatDoesNotScaleThoughACategoryGoesWithTheCount) {
                     .networks = *Table::WithKey(*ParseCsv(made.networks), "network")};
   auto rows = *MakeRows(spec, facts, Table(std::move(csv)), WithTarget::kYes);
   const auto findings = CheckTimes(Data::Make(spec, std::move(rows)), Seed(1), 1);
-  ASSERT_TRUE(findings.has_value());
   std::vector<std::string> found;
-  for (const Finding& finding : *findings) {
+  for (const Finding& finding : findings) {
     if (finding.fault == Fault::kScaling) found.push_back(finding.rows.front());
   }
   EXPECT_THAT(found, ElementsAre(slow));
