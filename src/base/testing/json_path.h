@@ -13,10 +13,12 @@ namespace weir {
 inline Json& PlaceOf(Json& json, std::string_view path) {
   if (path.empty()) return json;
   const size_t last = path.rfind('/');
-  Json* above = json.FindPath(path.substr(0, last));
-  if (above == nullptr) throw JsonError("nothing is at " + std::string(path));
+  Json& above = PlaceOf(json, path.substr(0, last));
   const std::string key(path.substr(last + 1));
-  return above->is_array() ? above->at(std::stoul(key)) : (*above)[key];
+  if (!above.is_array()) return above[key];
+  const size_t index = std::stoul(key);
+  if (index == above.size()) above.push_back(nullptr);
+  return above.at(index);
 }
 
 }  // namespace weir
