@@ -71,32 +71,6 @@ def test_an_array_of_8_with_two_tasks_killed_and_requeued_equals_one_run(weir, c
     check_joined(weir, pictures, parts, tmp_path)
 
 
-def test_a_killed_and_a_requeued_task_end_in_a_joined_set_by_the_documented_command(weir, cluster, pictures, tmp_path):
-    sources, recipe = pictures
-    parts, joined = tmp_path / "parts", tmp_path / "joined"
-    done = subprocess.run([SLURM / "prepare-set.sh", "8", sources, recipe, parts, joined, "--format", "tar", *SLOW], capture_output=True, text=True, check=False, cwd=tmp_path,
-                          env={**cluster.environment, "WEIR": conftest.PROGRAM})
-    assert done.returncode == 0, done.stderr
-    array, join = done.stdout.replace(",", "").split()[1::2]
-    killed = requeued = None
-    until = time.monotonic() + 300
-    while not (joined / "set.json").exists() and time.monotonic() < until:
-        for task in running_tasks(cluster, array):
-            part = parts / f"part-{task}-of-8"
-            if requeued is None:
-                cluster.call("scontrol", "requeue", f"{array}_{task}")
-                requeued = task
-            elif killed is None and task != requeued and part.exists():
-                subprocess.run(["pkill", "-KILL", "-f", f"--part auto.*{parts}.*"], check=False)
-                killed = task
-        time.sleep(0.1)
-    assert killed and requeued, (killed, requeued)
-    cluster.wait(join)
-    weir.run("prepare", "--verify", joined)
-    weir.run("prepare", sources, "--recipe", recipe, "--format", "tar", *SLOW, "-o", tmp_path / "whole")
-    assert contents(joined) == contents(tmp_path / "whole")
-
-
 TRAIN = """#!/bin/bash
 # A trainer whose checkpoint is the feed's cursor: so many epochs of SET, a step of 20 ms a batch.
 set=$1 epochs=$2 folder=$3
